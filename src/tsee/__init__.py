@@ -1,0 +1,24 @@
+"""tsee: maps of high-dimensional data that take new points.
+
+The four methods of "Parametric t-Distributed Stochastic Exemplar-centered Embedding" as scikit-learn
+estimators; `DtSEE` is the one to start with.
+"""
+
+from tsee import datasets, metrics, plots
+from tsee.estimators import DataWarning, DtSEE, HotSEE, HotSNE, PtSNE
+from tsee.persistence import ModelError, load
+from tsee.training import TrainingWarning
+
+__all__ = [
+    "DataWarning",
+    "DtSEE",
+    "HotSEE",
+    "HotSNE",
+    "ModelError",
+    "PtSNE",
+    "TrainingWarning",
+    "datasets",
+    "load",
+    "metrics",
+    "plots",
+]

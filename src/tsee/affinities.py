@@ -1,0 +1,130 @@
+r"""Gaussian probabilities of neighbouring, each row at its own precision so that perplexities agree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["Affinities", "conditional_probabilities", "gaussian", "joint_probabilities", "precisions"]
+
+# The logarithm of the precision is sought by Newton steps kept inside a bracket. Rows whose distances tie
+# have no solution and end at the bracket's end; as many halvings as this reach it to a float's precision.
+LOWEST, HIGHEST = -30.0, 40.0
+MAX_ITERATIONS = 60
+TOLERANCE = 2e-7
+
+
+@dataclass(frozen=True)
+class Affinities:
+    """The exemplars that each row may choose as a neighbour, and with what probability.
+
+    Attributes
+    ----------
+    indices : Tensor of shape (n, k), int64
+        The nearest exemplars of each row, the nearest first.
+    probabilities : Tensor of shape (n, k), float32
+        Each row sums to 1 (equation 8, before its division by n in equation 9).
+    """
+
+    indices: Tensor
+    probabilities: Tensor
+
+
+def conditional_probabilities(squared_distances: Tensor, perplexity: float) -> Tensor:
+    r"""Probabilities of each row over its candidates, at a given perplexity (equations 1 and 8).
+
+    .. math:: p_{j|i} = \frac{\exp(-\beta_i d_{ij}^2)}{\sum_k \exp(-\beta_i d_{ik}^2)}
+
+    where the precision :math:`\beta_i = 1/2\sigma_i^2` makes
+    :math:`\exp(-\sum_j p_{j|i} \log p_{j|i})` equal to the perplexity.
+
+    Parameters
+    ----------
+    squared_distances : Tensor of shape (n, k)
+        Infinity marks a candidate that may not be chosen.
+    perplexity : float
+        Between 1 and the number of candidates. A row whose m nearest candidates tie, with m larger than
+        the perplexity, gets the nearest that can be had: 1/m for each of them.
+
+    Returns
+    -------
+    Tensor of shape (n, k)
+        In the dtype of the distances; each row sums to 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> P = conditional_probabilities(torch.rand(5, 20), perplexity=7.0)
+    >>> torch.exp(-(P * P.log()).sum(1)).round(decimals=3)
+    tensor([7., 7., 7., 7., 7.])
+    """
+    return gaussian(squared_distances, precisions(squared_distances, perplexity))
+
+
+def gaussian(squared_distances: Tensor, beta: Tensor) -> Tensor:
+    """The probabilities of equation 8 for given precisions, one a row."""
+    gaps = squared_distances - squared_distances.amin(1, keepdim=True)
+    return torch.softmax(-beta.to(gaps.dtype)[:, None] * gaps, dim=1)
+
+
+def precisions(squared_distances: Tensor, perplexity: float) -> Tensor:
+    """The precision of each row at which its probabilities have the given perplexity, float64."""
+    # Only differences count, in units of the one that would be about right: that of the u-th nearest.
+    gaps = (squared_distances - squared_distances.amin(1, keepdim=True)).double()  # (n, k)
+    spread = gaps.kthvalue(min(int(perplexity) + 1, gaps.shape[1]), dim=1).values
+    spread = torch.where((spread > 0) & torch.isfinite(spread), spread, 1.0)
+    gaps /= spread[:, None]
+
+    solution = torch.empty_like(spread)
+    target = math.log(perplexity)
+    active = torch.arange(len(gaps), device=gaps.device)
+    log_beta = torch.zeros_like(spread)
+    low, high = log_beta + LOWEST, log_beta + HIGHEST
+    for _ in range(MAX_ITERATIONS):
+        solution[active] = log_beta
+        log_p = torch.log_softmax(-log_beta.exp()[:, None] * gaps, dim=1)
+        p = log_p.exp()
+        # Minus infinity where a candidate may not be chosen, which must count for nothing.
+        log_p.clamp_min_(-1e3)
+        surprise = p * log_p
+        mean = surprise.sum(1)
+        error = -mean - target
+        # Entropy falls as beta grows: d entropy / d log beta = -Var(log p).
+        slope = surprise.mul_(log_p).sum(1) - mean.square()
+        low, high = torch.where(error > 0, log_beta, low), torch.where(error > 0, high, log_beta)
+        newton = log_beta + error / slope.clamp_min(1e-12)
+        log_beta = torch.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        left = error.abs() > TOLERANCE
+        if not bool(left.any()):
+            break
+        if not bool(left.all()):
+            active, gaps = active[left], gaps[left]
+            log_beta, low, high = log_beta[left], low[left], high[left]
+    return solution.exp() / spread
+
+
+def joint_probabilities(X: Tensor, perplexity: float) -> Tensor:
+    r"""Symmetric joint probabilities of the pairs of a batch (equations 1 to 3).
+
+    .. math:: p_{ij} = \frac{p_{j|i} + p_{i|j}}{2n}, \qquad p_{i|i} = 0
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+        The rows of one mini-batch: n is their number, and neighbours are sought among them only.
+    perplexity : float
+        Less than n.
+
+    Returns
+    -------
+    Tensor of shape (n, n)
+        Zero on the diagonal; all entries together sum to 1.
+    """
+    norms = X.square().sum(1)
+    distances = (norms[:, None] + norms - 2 * X @ X.T).clamp_min_(0)
+    distances.fill_diagonal_(torch.inf)
+    conditional = conditional_probabilities(distances, perplexity)
+    return (conditional + conditional.T) / (2 * len(X))

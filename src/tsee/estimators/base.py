@@ -1,0 +1,263 @@
+"""What the four estimators share: from rows to a trained network, and from new rows to places."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from tsee.data import blocks, check_rows, dense
+from tsee.estimators.parameters import check_parameters
+from tsee.networks import DeepNetwork, HighOrderNetwork, folded
+from tsee.preprocessing import evenly, fit_preprocessing
+from tsee.training import steps_per_epoch, train
+
+__all__ = ["DataWarning", "Deep", "HighOrder", "Loss", "ParametricMap", "resolve_perplexity", "warn"]
+
+# "auto" epochs: training is a matter of steps, and of seeing the data a few times at the least.
+AUTO_STEPS = 2000
+AUTO_EPOCHS = 10
+TRANSFORM_ROWS = 1024
+
+Loss = Callable[[nn.Module, Tensor], Tensor]
+
+
+class DataWarning(UserWarning):
+    """A parameter could not take effect as given on these data; what was used instead is said."""
+
+
+class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer that places rows with a trained network; subclasses name the network and the loss."""
+
+    def _make_network(self, n_inputs: int, generator: torch.Generator) -> nn.Module:
+        raise NotImplementedError
+
+    def _make_loss(
+        self, inputs: Tensor, device: torch.device, generator: torch.Generator
+    ) -> tuple[Loss, dict[str, Any]]:
+        """The loss of a batch as a function of the network and row numbers, and fitted attributes."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the map of ``X``.
+
+        Parameters
+        ----------
+        X : array, DataFrame, tensor or sparse matrix of shape (n_samples, n_features)
+            Numbers of any dtype, in any unit: centring and a global scale are part of the model.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        device = resolve_device(self.device)
+        checked = copy.copy(self)  # takes the names of the features until the fit is done
+        X = check_rows(checked, X, reset=True)
+        n_rows, n_features = X.shape
+        if n_features < self.n_components:
+            warn(f"X has {n_features} feature(s), fewer than the {self.n_components} dimensions of the map.")
+        generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31)))
+        preprocessing = fit_preprocessing(X, self.n_inputs, generator)
+        inputs = preprocessing.apply(X)
+        if not bool((inputs != inputs[:1]).any()):
+            warn("All rows of X are equal: the map is a single place.")
+        network = self._make_network(inputs.shape[1], generator).to(device)
+        _check_network(network, inputs[:2].to(device), self.n_components)
+        loss_of, fitted = self._make_loss(inputs, device, generator)
+        history = train(
+            network,
+            loss_of,
+            n_rows,
+            batch_size=self.batch_size,
+            max_epochs=resolve_epochs(self.max_epochs, n_rows, self.batch_size),
+            learning_rate=self.learning_rate,
+            optimizer=self.optimizer,
+            generator=generator,
+            verbose=bool(self.verbose),
+        )
+        # Fitted state is set only now: a fit that fails leaves the one before it whole.
+        vars(self).pop("feature_names_in_", None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(checked, name):
+                fitted[name] = getattr(checked, name)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        self.network_ = folded(network)
+        self.preprocessing_ = preprocessing
+        self.history_ = {"loss": history.loss, "learning_rate": history.learning_rate}
+        self.n_iter_ = len(history.loss)
+        self.embedding_ = self._places(inputs)
+        self._finish()
+        return self
+
+    def _finish(self) -> None:
+        """What a subclass adds once the network is trained."""
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Learn the map of ``X`` and return the places of its rows, the same as ``transform(X)`` gives.
+
+        Parameters
+        ----------
+        X : array, DataFrame, tensor or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), float32
+        """
+        return self.fit(X).embedding_.copy()
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Place rows on the map, each by one pass through the network.
+
+        A row's place does not depend on the other rows.
+
+        Parameters
+        ----------
+        X : array, DataFrame, tensor or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), float32
+        """
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        places = np.empty((X.shape[0], self._n_features_out), dtype=np.float32)
+        for rows in blocks(X.shape[0], TRANSFORM_ROWS):
+            places[rows] = self._places(evenly(self.preprocessing_, dense(X, rows)))
+        return places
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a folder of ``config.json`` and ``model.safetensors``.
+
+        An existing model there is replaced whole or, should anything go wrong, left whole.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder; `tsee.load` reads it back.
+        """
+        from tsee.persistence import save
+
+        save(self, path)
+
+    @torch.inference_mode()
+    def _places(self, inputs: Tensor) -> np.ndarray:
+        """The network's output for inputs that have passed the preprocessing."""
+        device = next((p.device for p in self.network_.parameters()), torch.device("cpu"))
+        places = torch.empty((len(inputs), self._n_features_out))
+        for rows in blocks(len(inputs), TRANSFORM_ROWS):
+            places[rows] = evenly(self.network_, inputs[rows].to(device)).cpu()
+        return places.numpy()
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+class Deep:
+    """Estimators of a deep network, or of one that the user brings."""
+
+    def _make_network(self: Any, n_inputs: int, generator: torch.Generator) -> nn.Module:
+        if self.network is not None:
+            return copy.deepcopy(self.network)  # fitting twice starts twice from the same weights
+        return DeepNetwork(
+            n_inputs,
+            self.n_components,
+            self.hidden_layers,
+            normalization=self.normalization,
+            activation=self.activation,
+            generator=generator,
+        )
+
+
+class HighOrder:
+    """Estimators of the shallow high-order network."""
+
+    def _make_network(self: Any, n_inputs: int, generator: torch.Generator) -> nn.Module:
+        return HighOrderNetwork(
+            n_inputs,
+            self.n_components,
+            self.n_factors,
+            self.n_hidden,
+            self.order,
+            normalization=self.normalization,
+            generator=generator,
+        )
+
+
+def resolve_device(device: str | torch.device) -> torch.device:
+    if device == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+        torch.empty(1, device=resolved)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"The 'device' parameter is {device!r}, which torch cannot use here "
+            f"({str(error).splitlines()[0]}): use \"auto\" or \"cpu\"."
+        ) from None
+    return resolved
+
+
+def resolve_epochs(max_epochs: int | None, n_rows: int, batch_size: int) -> int:
+    if max_epochs is not None:
+        return int(max_epochs)
+    return max(AUTO_EPOCHS, math.ceil(AUTO_STEPS / steps_per_epoch(n_rows, batch_size)))
+
+
+def resolve_perplexity(perplexity: float, n_candidates: int, candidates: str) -> float:
+    """The perplexity, or a third of the candidates where it is more than that."""
+    limit = max(1.0, n_candidates / 3)
+    if perplexity <= limit:
+        return float(perplexity)
+    warn(
+        f"The 'perplexity' parameter is {perplexity:g}, too large for {n_candidates} {candidates}: {limit:.4g} is used."
+    )
+    return limit
+
+
+def _check_network(network: nn.Module, rows: Tensor, n_components: int) -> None:
+    """Say that a network of the user's does not fit before an hour of neighbours has been computed."""
+    try:
+        with torch.no_grad():
+            shape = tuple(network.eval()(rows).shape)
+    except RuntimeError as error:
+        raise ValueError(
+            f"The 'network' parameter must take rows of {rows.shape[1]} inputs (see n_inputs), "
+            f"but it failed on them: {str(error).splitlines()[0]}."
+        ) from error
+    if shape != (len(rows), n_components):
+        raise ValueError(
+            f"The 'network' parameter must map rows to n_components={n_components} numbers, "
+            f"but it maps {tuple(rows.shape)} to {shape}."
+        )
+
+
+def warn(message: str) -> None:
+    """Warn in the name of the first line outside tsee, which is the user's."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tsee."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, DataWarning, stacklevel=level)

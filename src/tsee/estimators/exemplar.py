@@ -1,0 +1,396 @@
+"""dt-SEE and hot-SEE: every point against the exemplars only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from tsee.affinities import Affinities, conditional_probabilities, gaussian, precisions
+from tsee.data import BLOCK_ROWS, blocks
+from tsee.estimators.base import Deep, HighOrder, Loss, ParametricMap, resolve_perplexity, warn
+from tsee.estimators.parameters import documented
+from tsee.exemplars import choose_centres, choose_points
+from tsee.neighbors import nearest
+from tsee.objectives import exemplar_loss, noise_contrastive_loss, sampled_loss
+from tsee.progress import progress_bar
+
+__all__ = ["DtSEE", "HotSEE"]
+
+AUTO_CENTRES = 2000
+NOISE_NEIGHBORS = 100
+SEARCH_ROWS = 4096
+
+
+class ExemplarMap(ParametricMap):
+    """Keeps the probabilities of neighbouring the exemplars (equations 8 to 12)."""
+
+    def _make_loss(
+        self, inputs: Tensor, device: torch.device, generator: torch.Generator
+    ) -> tuple[Loss, dict[str, Any]]:
+        exemplars, own = self._choose(inputs, generator)
+        n_candidates = len(exemplars) - (own is not None)
+        perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars")
+        if self.contrast == "full":
+            loss_of = full_objective(self, inputs, exemplars, own, perplexity, device)
+        else:
+            affinities = self._affinities(inputs, exemplars, own, perplexity, n_candidates)
+            objective = noise_objective if self.contrast == "noise" else sampled_objective
+            loss_of = objective(self, inputs, exemplars, affinities, device, generator)
+        fitted = {
+            "perplexity_": perplexity,
+            "n_exemplars_": len(exemplars),
+            "_exemplar_inputs": exemplars,
+        }
+        return loss_of, fitted
+
+    def _choose(self, inputs: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """The exemplars, and for each row which of them it is itself (-1 for none; None if that cannot be)."""
+        n_rows = len(inputs)
+        if self.exemplars == "points":
+            wanted = n_rows if self.n_exemplars is None else self.n_exemplars
+            chosen = choose_points(n_rows, wanted, generator)
+            own = torch.full((n_rows,), -1)
+            own[chosen] = torch.arange(len(chosen))
+            exemplars = inputs[chosen]
+        else:
+            wanted = min(AUTO_CENTRES, max(2, n_rows // 2)) if self.n_exemplars is None else self.n_exemplars
+            centres = choose_centres(
+                inputs,
+                wanted,
+                seeding=self.seeding,
+                n_iterations=self.kmeans_iterations,
+                generator=generator,
+            )
+            own, exemplars = None, centres.positions
+        if len(exemplars) < wanted and self.n_exemplars is not None:
+            kind = "rows" if self.exemplars == "points" else "distinct rows"
+            warn(
+                f"The 'n_exemplars' parameter is {self.n_exemplars}, but the data hold only {len(exemplars)} "
+                f"{kind}: {len(exemplars)} exemplars are used."
+            )
+        return exemplars, own
+
+    def _affinities(
+        self, inputs: Tensor, exemplars: Tensor, own: Tensor | None, perplexity: float, n_candidates: int
+    ) -> Affinities:
+        automatic = math.ceil(3 * perplexity) if self.contrast == "sampled" else NOISE_NEIGHBORS
+        k = min(n_candidates, automatic if self.n_neighbors is None else self.n_neighbors)
+        indices = torch.empty((len(inputs), k), dtype=torch.int64)
+        probabilities = torch.empty((len(inputs), k))
+        bar = progress_bar(len(inputs), "neighbours", "row", verbose=bool(self.verbose))
+        with bar:
+            for rows in blocks(len(inputs), SEARCH_ROWS):
+                exclude = None if own is None else own[rows]
+                indices[rows], distances = nearest(inputs[rows], exemplars, k, exclude=exclude)
+                probabilities[rows] = conditional_probabilities(distances, min(perplexity, k))
+                bar.update(rows.stop - rows.start)
+        return Affinities(indices, probabilities)
+
+    def _finish(self) -> None:
+        self.exemplar_embedding_ = self._places(self._exemplar_inputs)
+
+    @property
+    def exemplars_(self) -> np.ndarray:
+        """The exemplars in the units of the data, shape (n_exemplars_, n_features_in_)."""
+        check_is_fitted(self)
+        restored: np.ndarray = self.preprocessing_.inverse(self._exemplar_inputs)
+        return restored
+
+
+def full_objective(
+    estimator: ExemplarMap,
+    inputs: Tensor,
+    exemplars: Tensor,
+    own: Tensor | None,
+    perplexity: float,
+    device: torch.device,
+) -> Loss:
+    """All exemplars in every batch, for the map and for the probabilities.
+
+    Of the probabilities only the precision of each row is kept, and a batch's are made again from it:
+    they cost a product of the batch with the exemplars, and the memory of n numbers instead of n x z.
+    """
+    everyone = exemplars.to(device)
+    centre = everyone.mean(0)
+    half_norms = (everyone - centre).square().sum(1) / 2
+
+    def distances(rows: Tensor) -> Tensor:
+        """Squared, less what is the same for every exemplar, which probabilities do not depend on."""
+        batch = inputs[rows].to(device) - centre
+        table = 2 * torch.addmm(half_norms, batch, (everyone - centre).T, alpha=-1)
+        if own is not None:
+            mine = own[rows].to(device)
+            known = torch.nonzero(mine >= 0).squeeze(1)
+            table[known, mine[known]] = torch.inf
+        return table
+
+    beta = torch.empty(len(inputs), dtype=torch.float64)
+    with progress_bar(len(inputs), "precisions", "row", verbose=bool(estimator.verbose)) as bar:
+        for rows in torch.arange(len(inputs)).split(BLOCK_ROWS):
+            beta[rows] = precisions(distances(rows), perplexity).cpu()
+            bar.update(len(rows))
+
+    def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
+        Y, V = _embed(network, inputs[rows].to(device), everyone)
+        return exemplar_loss(Y, V, gaussian(distances(rows), beta[rows].to(device)))
+
+    return loss_of
+
+
+def noise_objective(
+    estimator: ExemplarMap,
+    inputs: Tensor,
+    exemplars: Tensor,
+    affinities: Affinities,
+    device: torch.device,
+    generator: torch.Generator,
+) -> Loss:
+    """The nearest exemplars of each point, and a weighted sample of the others."""
+    n_exemplars, n_near = len(exemplars), affinities.indices.shape[1]
+    n_others = n_exemplars - n_near
+    n_noise = min(estimator.n_noise, n_others)
+    weight = estimator.noise_weight
+    if weight == "auto":
+        weight = n_others / n_noise if n_noise else 1.0
+    # A draw of r among the others is the r-th exemplar that is not among the near ones, which is found by
+    # shifting r past the near ones in order of their index.
+    order = affinities.indices.sort(1).values - torch.arange(n_near)  # (n, z_e)
+
+    def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
+        near = affinities.indices[rows]
+        draws = torch.randint(max(n_others, 1), (len(rows), n_noise), generator=generator)
+        noise = draws + torch.searchsorted(order[rows], draws, right=True)
+        used, position = torch.unique(torch.cat([near, noise], 1), return_inverse=True)
+        Y, V = _embed(network, inputs[rows].to(device), exemplars[used].to(device))
+        places = V[position.to(device)]  # (rows, z_e + z_n, h)
+        return noise_contrastive_loss(
+            Y, places[:, :n_near], places[:, n_near:], affinities.probabilities[rows].to(device), weight
+        )
+
+    return loss_of
+
+
+def sampled_objective(
+    estimator: ExemplarMap,
+    inputs: Tensor,
+    exemplars: Tensor,
+    affinities: Affinities,
+    device: torch.device,
+    generator: torch.Generator,
+) -> Loss:
+    """One exemplar a point, drawn from its probabilities; those drawn are everybody's sample."""
+    cumulative = affinities.probabilities.cumsum(1)
+    cumulative[:, -1] = 1.0
+
+    def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
+        draw = torch.searchsorted(cumulative[rows], torch.rand(len(rows), 1, generator=generator), right=True)
+        drawn = affinities.indices[rows].gather(1, draw).squeeze(1)
+        points, others = inputs[rows], exemplars[drawn]
+        if estimator.jitter:
+            # Noise in proportion to the gap between neighbours: the map is held smooth where data are few.
+            length = (points - others).norm(dim=1, keepdim=True) * (estimator.jitter / points.shape[1] ** 0.5)
+            points = points + length * torch.randn(points.shape, generator=generator)
+            others = others + length * torch.randn(others.shape, generator=generator)
+        Y, V = _embed(network, points.to(device), others.to(device))
+        return sampled_loss(Y, V, exaggeration=estimator.exaggeration)
+
+    return loss_of
+
+
+def _embed(network: nn.Module, points: Tensor, exemplars: Tensor) -> tuple[Tensor, Tensor]:
+    """The places of points and exemplars by one pass of the network."""
+    places = network(torch.cat([points, exemplars]))
+    return places[: len(points)], places[len(points) :]
+
+
+@documented
+class DtSEE(Deep, ExemplarMap):
+    """Deep t-distributed stochastic exemplar-centered embedding (dt-SEE): the default choice.
+
+    A deep network learns to keep each row's probabilities of neighbouring the exemplars; a new row is
+    placed by one pass through it.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The places of the rows of ``fit``.
+    exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)
+        The exemplars, in the units of the data.
+    exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)
+        Their places.
+    network_ : torch.nn.Module
+    n_exemplars_, perplexity_ : int, float
+        What took effect.
+    history_ : dict of lists
+        ``"loss"`` and ``"learning_rate"`` of each epoch.
+    n_iter_ : int
+        Epochs run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where ``fit`` was given a DataFrame.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tsee import DtSEE
+    >>> X = load_digits().data
+    >>> see = DtSEE(max_epochs=5, random_state=0).fit(X[:1500])
+    >>> see.transform(X[1500:]).shape
+    (297, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        perplexity: float = 10.0,
+        exemplars: str = "points",
+        n_exemplars: int | None = None,
+        seeding: str = "k-means||",
+        kmeans_iterations: int = 10,
+        contrast: str = "sampled",
+        exaggeration: float = 2.0,
+        jitter: float = 0.5,
+        n_neighbors: int | None = None,
+        n_noise: int = 100,
+        noise_weight: float | str = "auto",
+        hidden_layers: Sequence[int] = (512, 512, 512),
+        normalization: str | None = "layer",
+        activation: str = "relu",
+        network: nn.Module | None = None,
+        n_inputs: int | None = 50,
+        batch_size: int = 1024,
+        max_epochs: int | None = None,
+        learning_rate: float = 0.01,
+        optimizer: str = "adam",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.exemplars = exemplars
+        self.n_exemplars = n_exemplars
+        self.seeding = seeding
+        self.kmeans_iterations = kmeans_iterations
+        self.contrast = contrast
+        self.exaggeration = exaggeration
+        self.jitter = jitter
+        self.n_neighbors = n_neighbors
+        self.n_noise = n_noise
+        self.noise_weight = noise_weight
+        self.hidden_layers = hidden_layers
+        self.normalization = normalization
+        self.activation = activation
+        self.network = network
+        self.n_inputs = n_inputs
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+@documented
+class HotSEE(HighOrder, ExemplarMap):
+    """High-order t-distributed stochastic exemplar-centered embedding (hot-SEE).
+
+    As `DtSEE`, with the shallow network of equation 7.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The places of the rows of ``fit``.
+    exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)
+        The exemplars, in the units of the data.
+    exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)
+        Their places.
+    network_ : torch.nn.Module
+    n_exemplars_, perplexity_ : int, float
+        What took effect.
+    history_ : dict of lists
+        ``"loss"`` and ``"learning_rate"`` of each epoch.
+    n_iter_ : int
+        Epochs run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where ``fit`` was given a DataFrame.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tsee import HotSEE
+    >>> X = load_digits().data
+    >>> see = HotSEE(max_epochs=5, random_state=0).fit(X[:1500])
+    >>> see.transform(X[1500:]).shape
+    (297, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        perplexity: float = 10.0,
+        exemplars: str = "points",
+        n_exemplars: int | None = None,
+        seeding: str = "k-means||",
+        kmeans_iterations: int = 10,
+        contrast: str = "sampled",
+        exaggeration: float = 2.0,
+        jitter: float = 0.5,
+        n_neighbors: int | None = None,
+        n_noise: int = 100,
+        noise_weight: float | str = "auto",
+        n_factors: int = 800,
+        n_hidden: int = 400,
+        order: int = 2,
+        normalization: str | None = "layer",
+        n_inputs: int | None = 50,
+        batch_size: int = 1024,
+        max_epochs: int | None = None,
+        learning_rate: float = 0.01,
+        optimizer: str = "adam",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.exemplars = exemplars
+        self.n_exemplars = n_exemplars
+        self.seeding = seeding
+        self.kmeans_iterations = kmeans_iterations
+        self.contrast = contrast
+        self.exaggeration = exaggeration
+        self.jitter = jitter
+        self.n_neighbors = n_neighbors
+        self.n_noise = n_noise
+        self.noise_weight = noise_weight
+        self.n_factors = n_factors
+        self.n_hidden = n_hidden
+        self.order = order
+        self.normalization = normalization
+        self.n_inputs = n_inputs
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose

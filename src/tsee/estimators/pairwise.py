@@ -1,0 +1,169 @@
+"""pt-SNE and hot-SNE: every point of a mini-batch against every other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tsee.affinities import joint_probabilities
+from tsee.estimators.base import Deep, HighOrder, Loss, ParametricMap, resolve_perplexity
+from tsee.estimators.parameters import documented
+from tsee.objectives import pairwise_loss
+from tsee.training import steps_per_epoch
+
+__all__ = ["HotSNE", "PtSNE"]
+
+
+class PairwiseMap(ParametricMap):
+    """Keeps the probabilities of neighbouring among the rows of each mini-batch (equations 1 to 6)."""
+
+    def _make_loss(
+        self, inputs: Tensor, device: torch.device, generator: torch.Generator
+    ) -> tuple[Loss, dict[str, Any]]:
+        smallest = len(inputs) // steps_per_epoch(len(inputs), self.batch_size)
+        perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbours in a batch (see batch_size)")
+
+        def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
+            batch = inputs[rows].to(device)
+            return pairwise_loss(network(batch), joint_probabilities(batch, perplexity))
+
+        return loss_of, {"perplexity_": perplexity}
+
+
+@documented
+class PtSNE(Deep, PairwiseMap):
+    """Parametric t-SNE: a deep network that keeps the neighbours within mini-batches.
+
+    Its map depends on how batch size and perplexity go together, because neighbours are sought within a
+    batch; `DtSEE` is free of that and gives the better map. PtSNE is here to compare with.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The places of the rows of ``fit``.
+    network_ : torch.nn.Module
+    perplexity_ : float
+        What took effect.
+    history_ : dict of lists
+        ``"loss"`` and ``"learning_rate"`` of each epoch.
+    n_iter_ : int
+        Epochs run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where ``fit`` was given a DataFrame.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tsee import PtSNE
+    >>> X = load_digits().data
+    >>> PtSNE(max_epochs=1, random_state=0).fit_transform(X).shape
+    (1797, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        perplexity: float = 10.0,
+        hidden_layers: Sequence[int] = (512, 512, 512),
+        normalization: str | None = "layer",
+        activation: str = "relu",
+        network: nn.Module | None = None,
+        n_inputs: int | None = 50,
+        batch_size: int = 1024,
+        max_epochs: int | None = None,
+        learning_rate: float = 0.01,
+        optimizer: str = "adam",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.hidden_layers = hidden_layers
+        self.normalization = normalization
+        self.activation = activation
+        self.network = network
+        self.n_inputs = n_inputs
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+@documented
+class HotSNE(HighOrder, PairwiseMap):
+    """High-order t-SNE: the shallow network of equation 7 that keeps the neighbours within mini-batches.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The places of the rows of ``fit``.
+    network_ : torch.nn.Module
+    perplexity_ : float
+        What took effect.
+    history_ : dict of lists
+        ``"loss"`` and ``"learning_rate"`` of each epoch.
+    n_iter_ : int
+        Epochs run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where ``fit`` was given a DataFrame.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tsee import HotSNE
+    >>> X = load_digits().data
+    >>> HotSNE(max_epochs=1, random_state=0).fit_transform(X).shape
+    (1797, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        perplexity: float = 10.0,
+        n_factors: int = 800,
+        n_hidden: int = 400,
+        order: int = 2,
+        normalization: str | None = "layer",
+        n_inputs: int | None = 50,
+        batch_size: int = 1024,
+        max_epochs: int | None = None,
+        learning_rate: float = 0.01,
+        optimizer: str = "adam",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.n_factors = n_factors
+        self.n_hidden = n_hidden
+        self.order = order
+        self.normalization = normalization
+        self.n_inputs = n_inputs
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose

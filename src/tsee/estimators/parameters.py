@@ -1,0 +1,216 @@
+"""Every parameter of the estimators, once: what it may be, and what it is for."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+
+from tsee.networks import ACTIVATIONS, NORMALIZATIONS
+
+__all__ = ["PARAMETERS", "Parameter", "check_parameters", "documented"]
+
+Class = TypeVar("Class", bound=type)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a parameter may be (in the words of an error, "must be ..."), and the text of its documentation."""
+
+    must_be: str
+    accepts: Callable[[Any], bool]
+    text: str
+
+
+def check_parameters(estimator: BaseEstimator) -> None:
+    """Raise ValueError for the first parameter whose value is not one it may have."""
+    for name, value in estimator.get_params(deep=False).items():
+        parameter = PARAMETERS[name]
+        if not parameter.accepts(value):
+            raise ValueError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be {parameter.must_be}. "
+                f"Got {value!r} instead."
+            )
+
+
+def documented(cls: Class) -> Class:
+    """Fill the place marked ``{parameters}`` in a class's docstring from its signature and the table."""
+    lines = []
+    for name, argument in inspect.signature(cls).parameters.items():
+        parameter = PARAMETERS[name]
+        lines.append(f"{name} : {parameter.must_be}, default={argument.default!r}")
+        lines.append(textwrap.indent(textwrap.fill(parameter.text, 100), "    "))
+    text = textwrap.indent("\n".join(lines), "    ").lstrip()
+    if cls.__doc__ is not None:  # python -OO strips docstrings
+        cls.__doc__ = cls.__doc__.replace("{parameters}", text)
+    return cls
+
+
+def _whole(least: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, Integral) and not isinstance(value, bool) and value >= least
+
+
+def _real(least: float, *, open_end: bool = False) -> Callable[[Any], bool]:
+    def accepts(value: Any) -> bool:
+        if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+            return False
+        return value > least if open_end else value >= least
+
+    return accepts
+
+
+def _one_of(*options: Any) -> Callable[[Any], bool]:
+    return lambda value: (value is None or isinstance(value, str)) and value in options
+
+
+def _or_none(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or accepts(value)
+
+
+def _layers(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(_whole(1)(size) for size in value)
+
+
+def _seed(value: Any) -> bool:
+    return value is None or _whole(0)(value) or isinstance(value, np.random.RandomState)
+
+
+PARAMETERS: dict[str, Parameter] = {
+    "n_components": Parameter("an integer of at least 1", _whole(1), "Dimensions of the map."),
+    "perplexity": Parameter(
+        "a number of at least 1",
+        _real(1),
+        "How many neighbours a row is expected to have: among the exemplars in the exemplar methods, among "
+        "the rows of its mini-batch in the pairwise ones. Where there are too few of them, a third of their "
+        "number is used, with a warning; ``perplexity_`` is what took effect.",
+    ),
+    "exemplars": Parameter(
+        '"points" or "centres"',
+        _one_of("points", "centres"),
+        'What a row is compared with: "points", rows of the data themselves (a row is never its own '
+        'exemplar), or "centres", k-means centres of the data as in the paper.',
+    ),
+    "n_exemplars": Parameter(
+        "an integer of at least 2 or None",
+        _or_none(_whole(2)),
+        "How many exemplars. None takes every row as a point, or 2,000 centres. Where the data hold fewer, "
+        "those are used, with a warning; ``n_exemplars_`` is what took effect.",
+    ),
+    "seeding": Parameter(
+        '"k-means||" or "random"',
+        _one_of("k-means||", "random"),
+        "Where k-means starts: scalable k-means++, or random rows. Only for centres.",
+    ),
+    "kmeans_iterations": Parameter("an integer of at least 0", _whole(0), "k-means updates. Only for centres."),
+    "contrast": Parameter(
+        '"sampled", "full" or "noise"',
+        _one_of("sampled", "full", "noise"),
+        'What the map is normalised over: "full", all exemplars in each batch (equation 12); "noise", the '
+        'nearest exemplars of each row and a sample of the others (the paper\'s noise-contrastive form); '
+        '"sampled", the exemplars drawn for the rows of the batch, one each, at a cost that does not grow '
+        "with the number of exemplars.",
+    ),
+    "exaggeration": Parameter(
+        "a number above 0",
+        _real(0, open_end=True),
+        'A factor on the attraction throughout training: above 1 it draws clusters together. Only for the '
+        '"sampled" contrast.',
+    ),
+    "jitter": Parameter(
+        "a number of at least 0",
+        _real(0),
+        "Noise added to rows and exemplars while training, as a share of the distance between the two: it "
+        'keeps the map smooth between the data, so that new rows find their place. Only for the "sampled" '
+        "contrast.",
+    ),
+    "n_neighbors": Parameter(
+        "an integer of at least 1 or None",
+        _or_none(_whole(1)),
+        "The nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others "
+        'have probability 0. None takes three times the perplexity for "sampled" and 100 for "noise"; "full" '
+        "always spreads them over all exemplars.",
+    ),
+    "n_noise": Parameter(
+        "an integer of at least 1",
+        _whole(1),
+        'Exemplars drawn for each row besides its nearest (z_n). Only for "noise".',
+    ),
+    "noise_weight": Parameter(
+        'a number above 0 or "auto"',
+        lambda value: value == "auto" if isinstance(value, str) else _real(0, open_end=True)(value),
+        'The weight of the drawn exemplars in the normaliser (K_e). "auto" is (z - z_e) / z_n, which makes '
+        'it unbiased. Only for "noise".',
+    ),
+    "hidden_layers": Parameter(
+        "a list or tuple of integers of at least 1", _layers, "Sizes of the hidden layers. The paper has 500, 500, 2000."
+    ),
+    "normalization": Parameter(
+        '"layer", "batch" or None',
+        _one_of(*NORMALIZATIONS),
+        "What normalises the values before each activation. None is the paper's network; batch "
+        "normalisation is folded into the weights after training.",
+    ),
+    "activation": Parameter(
+        ", ".join(f'"{name}"' for name in list(ACTIVATIONS)[:-1]) + f' or "{list(ACTIVATIONS)[-1]}"',
+        _one_of(*ACTIVATIONS),
+        "The non-linearity of the hidden layers.",
+    ),
+    "network": Parameter(
+        "a torch.nn.Module or None",
+        _or_none(lambda value: isinstance(value, torch.nn.Module)),
+        "A network of your own from (rows, inputs) to (rows, n_components), in place of the one that the "
+        "other parameters describe. It is copied, and trained from the weights it has.",
+    ),
+    "n_inputs": Parameter(
+        "an integer of at least 1 or None",
+        _or_none(_whole(1)),
+        "Principal components that stand for the features, in front of the network and in all distances. "
+        "None, or as many as there are features, uses the features themselves.",
+    ),
+    "n_factors": Parameter("an integer of at least 1", _whole(1), "Factors of the high-order interactions (F)."),
+    "n_hidden": Parameter("an integer of at least 1", _whole(1), "High-order hidden units (m)."),
+    "order": Parameter("an integer of at least 1", _whole(1), "The order of the feature interactions (O)."),
+    "batch_size": Parameter(
+        "an integer of at least 2",
+        _whole(2),
+        "Rows in a mini-batch; the batches of an epoch are made of even size, this at the most.",
+    ),
+    "max_epochs": Parameter(
+        "an integer of at least 1 or None",
+        _or_none(_whole(1)),
+        "Passes over the data. None takes as many as make about 2,000 steps, at least 10.",
+    ),
+    "learning_rate": Parameter(
+        "a number above 0",
+        _real(0, open_end=True),
+        'The highest rate of "adam", reached after a tenth of the steps and lowered to zero along a cosine.',
+    ),
+    "optimizer": Parameter(
+        '"adam" or "cg"',
+        _one_of("adam", "cg"),
+        '"adam", or "cg", the conjugate gradient of the paper with three line searches a batch.',
+    ),
+    "device": Parameter(
+        'a torch device or "auto"',
+        lambda value: isinstance(value, str | torch.device),
+        'Where the network is trained and run. "auto" takes CUDA, then Apple\'s MPS, then the CPU.',
+    ),
+    "random_state": Parameter(
+        "an integer of at least 0, a numpy RandomState or None",
+        _seed,
+        "The seed of everything that is drawn. The same integer gives the same map on the same machine; the "
+        "global generators are never touched.",
+    ),
+    "verbose": Parameter(
+        "True or False",
+        lambda value: isinstance(value, bool | np.bool_ | Integral),
+        "Whether to show progress, on a terminal or in a notebook.",
+    ),
+}

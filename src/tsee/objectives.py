@@ -1,0 +1,172 @@
+r"""The low-dimensional similarities and the losses, pure functions of tensors.
+
+Every loss is a Kullback-Leibler divergence of the probabilities P of the data from t-distributed Q of the
+map. With :math:`w(y, v) = (1 + |y - v|^2)^{-1}` and Q = w / Z it splits into three parts,
+
+.. math:: KL(P || Q) = \sum p \log p \; + \; \sum p \log(1 + |y - v|^2) \; + \; \log Z,
+
+a constant, an *attraction* along the pairs that carry probability, and a *repulsion* over all pairs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+__all__ = [
+    "exemplar_loss",
+    "log_normalizer",
+    "noise_contrastive_loss",
+    "pairwise_loss",
+    "sampled_loss",
+]
+
+
+def pairwise_loss(Y: Tensor, P: Tensor) -> Tensor:
+    r"""KL divergence over the pairs of a batch, the objective of pt-SNE and hot-SNE (equations 4 to 6).
+
+    .. math:: \ell = \sum_{i \ne j} p_{ij} \log \frac{p_{ij}}{q_{ij}}, \qquad
+        q_{ij} = \frac{(1 + |y_i - y_j|^2)^{-1}}{\sum_{k \ne l} (1 + |y_k - y_l|^2)^{-1}}
+
+    Parameters
+    ----------
+    Y : Tensor of shape (n, h)
+        The places of the batch on the map.
+    P : Tensor of shape (n, n)
+        Joint probabilities, zero on the diagonal, summing to 1 (equation 3).
+    """
+    pull, log_z = _DensePairs.apply(Y, Y, P, True)
+    return torch.xlogy(P, P).sum() + pull + log_z
+
+
+def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor) -> Tensor:
+    r"""KL divergence from points to exemplars, the objective of dt-SEE and hot-SEE (equations 9 to 12).
+
+    .. math:: \ell = \sum_{i=1}^{n} \sum_{j=1}^{z} p_{j|i} \log \frac{p_{j|i}}{q_{j|i}}, \qquad
+        q_{j|i} = \frac{(1 + d_{ij})^{-1}}{\sum_i \sum_k (1 + d_{ik})^{-1}}
+
+    Parameters
+    ----------
+    Y : Tensor of shape (n, h)
+        The places of the batch.
+    V : Tensor of shape (z, h)
+        The places of all exemplars.
+    P : Tensor of shape (n, z)
+        Each row sums to 1 (equation 8), and is divided by n here (equation 9).
+    """
+    pull, log_z = _DensePairs.apply(Y, V, P, False)
+    return _entropy_term(P) + pull / len(Y) + log_z
+
+
+def noise_contrastive_loss(
+    Y: Tensor, near: Tensor, noise: Tensor, probabilities: Tensor, noise_weight: float
+) -> Tensor:
+    r"""The exemplar loss over near exemplars and a sample of the others (the paper's section 3.3).
+
+    The normaliser of equation 10 is estimated by
+
+    .. math:: Z = \sum_i \Big( \sum_{j \in near(i)} (1 + d_{ij})^{-1}
+        + K_e \sum_{j \in noise(i)} (1 + d_{ij})^{-1} \Big)
+
+    Parameters
+    ----------
+    Y : Tensor of shape (n, h)
+        The places of the batch.
+    near : Tensor of shape (n, z_e, h)
+        The places of the nearest exemplars of each point.
+    noise : Tensor of shape (n, z_n, h)
+        The places of exemplars drawn from the others; z_n may be 0.
+    probabilities : Tensor of shape (n, z_e)
+        Over the near exemplars; the others have probability 0.
+    noise_weight : float
+        K_e. (z - z_e) / z_n makes the estimate of Z unbiased.
+    """
+    near_distances = _squared_distances(Y[:, None, :], near)
+    noise_distances = _squared_distances(Y[:, None, :], noise)
+    z = (1 / (1 + near_distances)).sum() + noise_weight * (1 / (1 + noise_distances)).sum()
+    pull = (probabilities * torch.log1p(near_distances)).sum() / len(Y)
+    return _entropy_term(probabilities) + pull + z.log()
+
+
+def sampled_loss(Y: Tensor, V: Tensor, weights: Tensor | None = None, exaggeration: float = 1.0) -> Tensor:
+    r"""The exemplar loss by one exemplar a point, at a cost that does not grow with their number.
+
+    .. math:: \ell = \frac{a}{n} \sum_i \log(1 + |y_i - v_i|^2)
+        + \log \frac1n \sum_i \sum_k u_k (1 + |y_i - v_k|^2)^{-1}
+
+    where :math:`v_i` is the place of an exemplar drawn from :math:`P_i`, and the exemplars drawn for all
+    points serve each of them as the sample of the others. An exemplar j comes up as often as points
+    choose it, :math:`\pi_j = \frac1n \sum_i p_{j|i}`. With :math:`u_k = 1/\pi_{j(k)}` the sum inside the
+    logarithm estimates the normaliser of equation 10 without bias; with :math:`u_k = 1` it estimates
+    :math:`\sum_i \sum_j \pi_j (1 + d_{ij})^{-1}`, in which exemplars count as often as they are chosen.
+
+    Parameters
+    ----------
+    Y : Tensor of shape (n, h)
+        The places of the batch.
+    V : Tensor of shape (n, h)
+        The places of the exemplars drawn, one for each point.
+    weights : Tensor of shape (n,), optional
+        u; 1 unless given.
+    exaggeration : float
+        a, a factor on the attraction: above 1 it draws clusters together.
+    """
+    pull = torch.log1p(_squared_distances(Y, V)).mean()
+    return exaggeration * pull + log_normalizer(Y, V, weights) - torch.tensor(float(len(Y))).log()
+
+
+def log_normalizer(Y: Tensor, V: Tensor, weights: Tensor | None = None) -> Tensor:
+    r""":math:`\log \sum_i \sum_k u_k (1 + |y_i - v_k|^2)^{-1}`, the logarithm of the sum in equation 10."""
+    log_z: Tensor = _DensePairs.apply(Y, V, None, False, weights)[1]
+    return log_z
+
+
+def _entropy_term(probabilities: Tensor) -> Tensor:
+    """The sum of p log p with p the probabilities divided by the number of points."""
+    n = len(probabilities)
+    return torch.xlogy(probabilities, probabilities / n).sum() / n
+
+
+def _squared_distances(Y: Tensor, V: Tensor) -> Tensor:
+    return (Y - V).square().sum(-1)
+
+
+class _DensePairs(torch.autograd.Function):
+    """Attraction and log-normaliser over all pairs of Y and V, with one matrix of pairs kept for both.
+
+    The distances are summed from differences (products would lose the digits that tell near points
+    apart), and the gradient needs only squares of the similarities: it is finite where points coincide.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, Y: Tensor, V: Tensor, P: Tensor | None, exclude_diagonal: bool, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        similarities = torch.zeros(len(Y), len(V), dtype=Y.dtype, device=Y.device)
+        for y, v in zip(Y.unbind(1), V.unbind(1), strict=True):
+            difference = y[:, None] - v
+            similarities.addcmul_(difference, difference)
+        pull = Y.new_zeros(()) if P is None else (P * torch.log1p(similarities)).sum()
+        similarities.add_(1).reciprocal_()
+        if exclude_diagonal:
+            similarities.fill_diagonal_(0)
+        z = similarities.sum() if weights is None else (similarities @ weights).sum()
+        ctx.save_for_backward(Y, V, P, similarities, z, weights)
+        return pull, z.log()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_pull: Tensor, grad_log_z: Tensor) -> tuple[Tensor | None, ...]:
+        Y, V, P, similarities, z, weights = ctx.saved_tensors
+        # d log Z / d d2 = -u w^2 / Z and d pull / d d2 = p w: (rows, columns)
+        force = similarities.square().mul_(-grad_log_z / z)
+        if weights is not None:
+            force *= weights
+        if P is not None:
+            force.addcmul_(P, similarities, value=float(grad_pull))
+        grad_Y = 2 * (force.sum(1, keepdim=True) * Y - force @ V)
+        grad_V = 2 * (force.sum(0)[:, None] * V - force.T @ Y)
+        return grad_Y, grad_V, None, None, None

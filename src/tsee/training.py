@@ -1,0 +1,159 @@
+"""The loop that all four methods share: batches, steps, history, and what happens when it goes wrong."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from tsee.optimizers import ConjugateGradient, scheduled_rate
+from tsee.progress import progress_bar
+
+__all__ = ["History", "TrainingWarning", "batches", "steps_per_epoch", "train"]
+
+# A loss is a divergence of a few nats: an epoch this far above the best one is not noise.
+DIVERGENCE = 10.0
+BETAS = (0.9, 0.95)
+
+
+class TrainingWarning(UserWarning):
+    """Training ended before its last epoch; the weights kept are usable."""
+
+
+@dataclass
+class History:
+    """What each epoch came to: its mean loss and its last learning rate."""
+
+    loss: list[float] = field(default_factory=list)
+    learning_rate: list[float] = field(default_factory=list)
+
+
+def batches(n_rows: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """All rows in a random order, in batches whose sizes differ by one at the most.
+
+    Even shares in place of full batches and a rest: a rest of a few rows would be a step as large as
+    any other, taken on next to nothing.
+    """
+    order = torch.randperm(n_rows, generator=generator)
+    yield from order.tensor_split(steps_per_epoch(n_rows, batch_size))
+
+
+def steps_per_epoch(n_rows: int, batch_size: int) -> int:
+    """The number of batches; none is of a single row, which would have no pairs."""
+    return max(1, min(math.ceil(n_rows / batch_size), n_rows // 2))
+
+
+def train(
+    network: nn.Module,
+    loss_of: Callable[[nn.Module, Tensor], Tensor],
+    n_rows: int,
+    *,
+    batch_size: int,
+    max_epochs: int,
+    learning_rate: float,
+    optimizer: str,
+    generator: torch.Generator,
+    verbose: bool = False,
+) -> History:
+    """Lower ``loss_of(network, rows)`` over random batches of rows, in place.
+
+    A keyboard interrupt ends training and keeps what was learned; a loss that is not finite or that
+    diverges ends it and restores the last good weights. Either says so in a `TrainingWarning`.
+    """
+    history = History()
+    n_batches = steps_per_epoch(n_rows, batch_size)
+    n_steps = n_batches * max_epochs
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    adam = torch.optim.Adam(parameters, lr=learning_rate, betas=BETAS) if optimizer == "adam" else None
+    conjugate = ConjugateGradient(parameters) if optimizer == "cg" else None
+    # The weights that an epoch ended with are good once a loss has been computed from them.
+    good: tuple[int, dict[str, Tensor]] = (0, _copy(network))
+    ended = good
+    lowest = math.inf
+    network.train()
+    bar = progress_bar(n_steps, "training", "step", verbose=verbose)
+    try:
+        for epoch in range(max_epochs):
+            total, rate, loss = 0.0, math.nan, math.nan
+            for i, rows in enumerate(batches(n_rows, batch_size, generator)):
+                if adam is not None:
+                    rate = scheduled_rate(epoch * n_batches + i, n_steps, learning_rate)
+                    loss = _adam_step(adam, rate, network, loss_of, rows)
+                else:
+                    assert conjugate is not None
+                    loss = conjugate.step(lambda rows=rows: loss_of(network, rows))  # type: ignore[misc]
+                if not loss < lowest + DIVERGENCE:
+                    break
+                if i == 0:
+                    good = ended
+                total += loss * len(rows)
+                bar.update()
+            if not loss < lowest + DIVERGENCE:
+                _give_up(network, good, epoch, loss, learning_rate)
+                break
+            lowest = min(lowest, total / n_rows)
+            history.loss.append(total / n_rows)
+            history.learning_rate.append(rate)
+            ended = (epoch + 1, _copy(network))
+            bar.set_postfix(epoch=f"{epoch + 1}/{max_epochs}", loss=f"{total / n_rows:.4f}")
+        else:
+            with torch.no_grad():
+                loss = float(loss_of(network, rows))
+            if not loss < lowest + DIVERGENCE:
+                _give_up(network, good, max_epochs - 1, loss, learning_rate)
+    except KeyboardInterrupt:
+        if not _finite(network):  # interrupted between a bad step and its check
+            network.load_state_dict(good[1])
+        warnings.warn(
+            f"Training was interrupted after {len(history.loss)} of {max_epochs} epochs: "
+            "what was learned until then is kept.",
+            TrainingWarning,
+            stacklevel=2,
+        )
+    finally:
+        bar.close()
+        network.eval()
+    return history
+
+
+def _adam_step(
+    optimizer: torch.optim.Optimizer,
+    rate: float,
+    network: nn.Module,
+    loss_of: Callable[[nn.Module, Tensor], Tensor],
+    rows: Tensor,
+) -> float:
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.zero_grad(set_to_none=True)
+    loss = loss_of(network, rows)
+    value = float(loss.detach())
+    if math.isfinite(value):
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    return value
+
+
+def _give_up(
+    network: nn.Module, good: tuple[int, dict[str, Tensor]], epoch: int, loss: float, learning_rate: float
+) -> None:
+    network.load_state_dict(good[1])
+    kept = f"those of epoch {good[0]}" if good[0] else "those of the start"
+    warnings.warn(
+        f"Training diverged in epoch {epoch + 1} (loss {loss:.4g}): the last good weights, {kept}, are kept; "
+        f"a lower learning_rate than {learning_rate:g} may help.",
+        TrainingWarning,
+        stacklevel=4,
+    )
+
+
+def _copy(network: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+
+def _finite(network: nn.Module) -> bool:
+    return all(bool(torch.isfinite(p).all()) for p in network.parameters())

@@ -1,0 +1,98 @@
+"""Perplexities are met, and the probabilities equal those of a naive loop."""
+
+import math
+
+import pytest
+import torch
+
+from tsee.affinities import conditional_probabilities, gaussian, joint_probabilities, precisions
+
+
+def perplexities(P):
+    return torch.exp(-torch.xlogy(P.double(), P.double()).sum(1))
+
+
+def naive_row(distances, perplexity):
+    """Bisection on the precision of one row, in Python floats."""
+    low, high = 0.0, 1e12
+    for _ in range(300):
+        beta = math.sqrt(low * high) if low > 0 else min(high, 1.0) / 2
+        weights = [math.exp(-beta * (d - min(distances))) for d in distances]
+        p = [w / sum(weights) for w in weights]
+        entropy = -sum(q * math.log(q) for q in p if q > 0)
+        low, high = (beta, high) if entropy > math.log(perplexity) else (low, beta)
+    return p
+
+
+@pytest.mark.parametrize("perplexity", [1.5, 5.0, 30.0, 99.0])
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_perplexity_is_met_for_every_row(perplexity, scale):
+    distances = scale * torch.rand(200, 100, generator=torch.Generator().manual_seed(0)) ** 2
+    P = conditional_probabilities(distances, perplexity)
+    assert (perplexities(P) - perplexity).abs().max() < 1e-4
+    torch.testing.assert_close(P.sum(1), torch.ones(200))
+
+
+def test_equals_a_naive_bisection():
+    distances = torch.rand(5, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    P = conditional_probabilities(distances, 4.0)
+    expected = torch.tensor([naive_row(row.tolist(), 4.0) for row in distances], dtype=torch.float64)
+    torch.testing.assert_close(P, expected, rtol=1e-4, atol=1e-7)
+
+
+def test_ties_give_the_honest_limit():
+    distances = torch.ones(3, 20)
+    distances[0, 8:] = 2.0  # eight ties: no perplexity below 8
+    distances[1] = 1.0  # all tie
+    distances[2] = torch.linspace(0, 1, 20)
+    P = conditional_probabilities(distances, 5.0)
+    torch.testing.assert_close(perplexities(P), torch.tensor([8.0, 20.0, 5.0], dtype=torch.float64), rtol=1e-4, atol=0)
+    torch.testing.assert_close(P[0, :8], torch.full((8,), 1 / 8))
+
+
+def test_outliers_and_duplicates_stay_finite():
+    distances = torch.tensor([[0.0, 0.0, 1e30, 1e30], [1e-30, 1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0]])
+    P = conditional_probabilities(distances, 2.0)
+    assert torch.isfinite(P).all()
+    torch.testing.assert_close(P.sum(1), torch.ones(3))
+    torch.testing.assert_close(P[0], torch.tensor([0.5, 0.5, 0.0, 0.0]))
+
+
+def test_candidates_at_infinity_get_nothing():
+    distances = torch.rand(6, 9, generator=torch.Generator().manual_seed(2))
+    distances[:, 4] = torch.inf
+    P = conditional_probabilities(distances, 3.0)
+    assert (P[:, 4] == 0).all()
+    assert (perplexities(P) - 3).abs().max() < 1e-4
+
+
+def test_joint_probabilities_are_those_of_equations_1_to_3():
+    X = torch.randn(15, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    n = len(X)
+    conditional = torch.zeros(n, n, dtype=torch.float64)
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        row = naive_row([float((X[i] - X[j]).square().sum()) for j in others], 4.0)
+        conditional[i, others] = torch.tensor(row, dtype=torch.float64)
+    P = joint_probabilities(X, 4.0)
+    torch.testing.assert_close(P, (conditional + conditional.T) / (2 * n), rtol=1e-4, atol=1e-8)
+    assert (P.diagonal() == 0).all()
+    assert float(P.sum()) == pytest.approx(1)
+
+
+def test_probabilities_follow_from_the_precisions():
+    """The dense form is made again from one number a row."""
+    distances = torch.rand(50, 30, generator=torch.Generator().manual_seed(4))
+    beta = precisions(distances, 6.0)
+    torch.testing.assert_close(gaussian(distances, beta), conditional_probabilities(distances, 6.0))
+    naive = torch.exp(-beta[:, None] * distances.double())
+    torch.testing.assert_close(gaussian(distances, beta).double(), naive / naive.sum(1, keepdim=True), rtol=1e-4, atol=1e-7)
+
+
+def test_the_nearest_candidates_are_a_dense_row_cut_and_rescaled():
+    distances = torch.rand(40, 200, generator=torch.Generator().manual_seed(5), dtype=torch.float64).sort(dim=1).values
+    cut = conditional_probabilities(distances[:, :60], 5.0)
+    whole = conditional_probabilities(distances, 5.0)
+    # The fewer candidates, the smaller the precision that gives the same perplexity, but not by much.
+    assert (precisions(distances[:, :60], 5.0) <= precisions(distances, 5.0) * (1 + 1e-6)).all()
+    assert (cut - whole[:, :60]).abs().max() < 0.05

@@ -1,0 +1,319 @@
+"""The estimators as scikit-learn knows them, on every kind of data, through the public API only."""
+
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tsee import DataWarning, DtSEE, HotSEE, HotSNE, PtSNE, TrainingWarning
+from tsee.metrics import knn_error
+
+SMALL = dict(max_epochs=2, random_state=0)
+EVERY = [DtSEE, HotSEE, PtSNE, HotSNE]
+
+
+def quick(cls, **parameters):
+    if "hidden_layers" in cls().get_params():
+        parameters.setdefault("hidden_layers", (32, 32))
+    else:
+        parameters = {"n_factors": 40, "n_hidden": 20, **parameters}
+    return cls(**{**SMALL, **parameters})
+
+
+@parametrize_with_checks([cls(max_epochs=2) for cls in EVERY])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("cls", EVERY)
+def test_the_map_keeps_the_classes(cls, digits):
+    """Bad before, good after: an untrained map errs on most digits, a trained one on few."""
+    X, y, X_new, y_new = digits
+    errors = []
+    for epochs in (1, 60):
+        see = quick(cls, max_epochs=epochs, batch_size=128, hidden_layers=(128, 128)) if cls in (DtSEE, PtSNE) else quick(
+            cls, max_epochs=epochs, batch_size=128, n_factors=200, n_hidden=100
+        )
+        errors.append(knn_error(see.fit_transform(X), y, see.transform(X_new), y_new, k=5)[5])
+    assert errors[0] > 0.3
+    assert errors[1] < 0.15
+
+
+@pytest.mark.parametrize("cls", EVERY)
+def test_fit_transform_is_transform_and_does_not_depend_on_the_batch(cls, digits):
+    X = digits[0]
+    see = quick(cls)
+    Y = see.fit_transform(X)
+    assert Y.dtype == np.float32
+    assert Y.shape == (600, 2)
+    np.testing.assert_array_equal(see.transform(X), Y)
+    np.testing.assert_array_equal(see.embedding_, Y)
+    order = np.random.default_rng(1).permutation(600)
+    np.testing.assert_array_equal(see.transform(X[order]), Y[order])
+    for size in (1, 2, 7, 33, 250):
+        parts = [see.transform(X[i : i + size]) for i in range(0, min(600, 4 * size), size)]
+        np.testing.assert_array_equal(np.concatenate(parts), Y[: min(600, 4 * size)])
+
+
+@pytest.mark.parametrize("cls", EVERY)
+@pytest.mark.parametrize("n_inputs", [None, 20])
+def test_the_same_seed_gives_the_same_map_and_leaves_the_global_generators_alone(cls, n_inputs, digits):
+    X = digits[0]
+    torch.manual_seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    before, numpy_before = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    first = quick(cls, n_inputs=n_inputs).fit_transform(X)
+    second = quick(cls, n_inputs=n_inputs).fit_transform(X)
+    other = quick(cls, n_inputs=n_inputs, random_state=1).fit_transform(X)
+    np.testing.assert_array_equal(first, second)
+    assert np.abs(first - other).max() > 1e-3
+    assert torch.equal(torch.random.get_rng_state(), before)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
+
+
+def kinds_of_data(X, folder):
+    """The same small integers in every container and dtype."""
+    np.save(folder / "rows.npy", X.astype(np.float32))
+    readonly = np.load(folder / "rows.npy", mmap_mode="r")
+    names = [f"pixel {i}" for i in range(X.shape[1])]
+    return {
+        "float64": X.astype(np.float64),
+        "float32": X.astype(np.float32),
+        "float16": X.astype(np.float16),
+        "uint8": X.astype(np.uint8),
+        "int64": X.astype(np.int64),
+        "fortran": np.asfortranarray(X),
+        "list": X.tolist(),
+        "memory map": readonly,
+        "DataFrame": pd.DataFrame(X, columns=names),
+        "mixed DataFrame": pd.DataFrame(X, columns=names).astype({names[0]: "float32", names[1]: "int16"}),
+        "tensor": torch.tensor(X),
+        "bfloat16 tensor": torch.tensor(X).bfloat16(),
+        "tensor with gradient": torch.tensor(X, requires_grad=True),
+        "CSR": scipy.sparse.csr_matrix(X),
+        "CSR array": scipy.sparse.csr_array(X),
+        "CSC": scipy.sparse.csc_matrix(X),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:X (has|does not have) .*feature names")
+@pytest.mark.parametrize("n_inputs", [None, 10])
+def test_every_kind_of_data_gives_the_same_map(n_inputs, digits, tmp_path):
+    X = np.round(digits[0][:100])
+    see = quick(DtSEE, n_inputs=n_inputs).fit(X)
+    expected = see.transform(X)
+    for name, kind in kinds_of_data(X, tmp_path).items():
+        np.testing.assert_allclose(see.transform(kind), expected, rtol=1e-3, atol=1e-3, err_msg=name)
+        again = quick(DtSEE, n_inputs=n_inputs).fit(kind)
+        np.testing.assert_allclose(again.embedding_, expected, rtol=1e-2, atol=1e-2, err_msg=name)
+
+
+@pytest.mark.parametrize("cls", [DtSEE, HotSEE])
+def test_pixels_to_255_and_pixels_to_1_give_the_same_map(cls, digits):
+    X = digits[0]
+    plain = quick(cls, max_epochs=5).fit(X)
+    scaled = quick(cls, max_epochs=5).fit(X / 16 + 1000)
+    extent = np.ptp(plain.embedding_)
+    np.testing.assert_allclose(scaled.embedding_, plain.embedding_, atol=0.01 * extent)
+
+
+def test_huge_and_tiny_units(digits):
+    X = digits[0]
+    expected = quick(DtSEE).fit(X).embedding_
+    for unit in (1e-150, 1e150):
+        np.testing.assert_allclose(quick(DtSEE).fit(X * unit).embedding_, expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("cls", EVERY)
+def test_feature_names_output_containers_and_clone(cls, digits):
+    frame = pd.DataFrame(digits[0], columns=[f"p{i}" for i in range(64)])
+    see = quick(cls).set_output(transform="pandas")
+    out = see.fit_transform(frame)
+    prefix = cls.__name__.lower()
+    assert list(out.columns) == list(see.get_feature_names_out()) == [f"{prefix}0", f"{prefix}1"]
+    assert list(out.index) == list(frame.index)
+    pd.testing.assert_frame_equal(see.transform(frame), out)
+    with pytest.raises(ValueError, match="feature names"):
+        see.transform(frame[frame.columns[::-1]])
+    copy = clone(see)
+    assert copy.get_params() == see.get_params()
+    with pytest.raises(NotFittedError):
+        copy.transform(frame)
+
+
+def test_pipeline_and_grid_search(digits):
+    X, y, X_new, y_new = digits
+    pipeline = make_pipeline(
+        FunctionTransformer(np.sqrt), quick(DtSEE, max_epochs=20, batch_size=128), KNeighborsClassifier()
+    )
+    search = GridSearchCV(pipeline, {"dtsee__perplexity": [3, 10]}, cv=2).fit(X, y)
+    assert search.score(X_new, y_new) > 0.6
+
+
+@pytest.mark.parametrize("cls", EVERY)
+def test_three_dimensions_and_one(cls, digits):
+    for n_components in (1, 3):
+        assert quick(cls, n_components=n_components).fit_transform(digits[0]).shape == (600, n_components)
+
+
+@pytest.mark.parametrize("cls", [DtSEE, HotSEE])
+@pytest.mark.parametrize("exemplars", ["points", "centres"])
+@pytest.mark.parametrize("contrast", ["full", "noise", "sampled"])
+def test_exemplar_forms(cls, exemplars, contrast, digits):
+    X, y, X_new, y_new = digits
+    sizes = dict(hidden_layers=(128, 128)) if cls is DtSEE else dict(n_factors=200, n_hidden=100)
+    see = quick(
+        cls, exemplars=exemplars, n_exemplars=100, contrast=contrast, n_neighbors=30, n_noise=20, perplexity=5,
+        batch_size=128, max_epochs=60, **sizes,
+    )  # fmt: skip
+    Y = see.fit_transform(X)
+    assert see.n_exemplars_ == 100
+    assert see.exemplars_.shape == (100, 64)
+    assert see.exemplar_embedding_.shape == (100, 2)
+    assert len(see.history_["loss"]) == len(see.history_["learning_rate"]) == see.n_iter_ == 60
+    assert see.history_["loss"][-1] < see.history_["loss"][0]
+    assert knn_error(Y, y, see.transform(X_new), y_new, k=5)[5] < 0.2
+
+
+@pytest.mark.parametrize("cls", [DtSEE, HotSEE])
+def test_points_are_rows_and_centres_are_means(cls, digits):
+    X = digits[0]
+    points = quick(cls, n_exemplars=50, n_inputs=None).fit(X).exemplars_
+    assert all(np.abs(X - point).sum(1).min() < 1e-3 for point in points)
+    centres = quick(cls, exemplars="centres", n_exemplars=20, n_inputs=None).fit(X).exemplars_
+    nearest = np.square(X[:, None] - centres).sum(2).argmin(1)
+    again = np.stack([X[nearest == j].mean(0) for j in range(20)])
+    assert np.square(centres - again).sum(1).mean() < 0.05 * np.square(X - X.mean(0)).sum(1).mean()
+
+
+@pytest.mark.parametrize("exemplars", ["points", "centres"])
+def test_noise_with_every_exemplar_near_is_the_full_form(exemplars, digits):
+    parameters = dict(exemplars=exemplars, n_exemplars=40, perplexity=5, n_inputs=None)
+    full = quick(DtSEE, contrast="full", **parameters).fit(digits[0])
+    n_candidates = 40 if exemplars == "centres" else 39
+    noise = quick(DtSEE, contrast="noise", n_neighbors=n_candidates, **parameters).fit(digits[0])
+    if exemplars == "centres":  # points leave a row's own exemplar to the noise
+        np.testing.assert_allclose(noise.history_["loss"], full.history_["loss"], rtol=1e-4)
+
+
+def test_conjugate_gradient_trains_all_four(digits):
+    X = digits[0]
+    for cls in EVERY:
+        see = quick(cls, optimizer="cg", max_epochs=4, batch_size=300, normalization=None).fit(X)
+        assert see.history_["loss"][-1] < see.history_["loss"][0]
+
+
+class Squash(torch.nn.Module):
+    def __init__(self, n_inputs=64, n_outputs=2):
+        super().__init__()
+        self.linear = torch.nn.Linear(n_inputs, n_outputs)
+
+    def forward(self, x):
+        return 10 * torch.tanh(self.linear(x))
+
+
+@pytest.mark.parametrize("cls", [DtSEE, PtSNE])
+def test_a_network_of_ones_own(cls, digits):
+    network = Squash()
+    start = network.linear.weight.detach().clone()
+    see = cls(network=network, n_inputs=None, max_epochs=3, random_state=0).fit(digits[0])
+    assert isinstance(see.network_, Squash)
+    assert torch.equal(network.linear.weight, start)
+    assert not torch.equal(see.network_.linear.weight, start)
+    assert np.abs(see.embedding_).max() <= 10
+    np.testing.assert_array_equal(cls(network=network, n_inputs=None, max_epochs=3, random_state=0).fit_transform(digits[0]), see.embedding_)
+    with pytest.raises(ValueError, match="'network' parameter must take rows of 50 inputs"):
+        cls(network=network).fit(digits[0])
+    with pytest.raises(ValueError, match="'network' parameter must map rows to n_components=2"):
+        cls(network=Squash(50, 3)).fit(digits[0])
+
+
+def test_duplicates_everywhere(digits):
+    X = np.repeat(digits[0][:20], 30, axis=0)
+    for exemplars in ("points", "centres"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            see = quick(DtSEE, exemplars=exemplars, n_exemplars=200, max_epochs=5).fit(X)
+        assert np.isfinite(see.embedding_).all()
+        assert np.isfinite(see.history_["loss"]).all()
+        np.testing.assert_array_equal(see.embedding_[0], see.embedding_[1])
+
+
+def test_what_took_effect_is_said(digits):
+    X = digits[0][:50]
+    with pytest.warns(DataWarning, match="'n_exemplars' parameter is 500, but the data hold only 50 rows"):
+        see = quick(DtSEE, n_exemplars=500).fit(X)
+    assert see.n_exemplars_ == 50
+    assert see.n_exemplars == 500
+    with pytest.warns(DataWarning, match="'perplexity' parameter is 40, too large for 49 exemplars: 16.33 is used"):
+        see = quick(DtSEE, perplexity=40).fit(X)
+    assert see.perplexity_ == pytest.approx(49 / 3)
+    with pytest.warns(DataWarning, match="'perplexity' parameter is 10, too large for 15 neighbours in a batch"):
+        see = quick(PtSNE, batch_size=17).fit(X)
+    repeated = np.repeat(X[:10], 20, axis=0)
+    with pytest.warns(DataWarning, match="hold only 10 distinct rows"):
+        see = quick(DtSEE, exemplars="centres", n_exemplars=30).fit(repeated)
+    assert see.n_exemplars_ == 10
+
+
+def test_an_interrupt_leaves_a_fitted_estimator(digits, monkeypatch):
+    from tsee import training
+
+    step, calls = training.scheduled_rate, 0
+
+    def interrupting(*arguments, **keywords):
+        nonlocal calls
+        calls += 1
+        if calls == 8:
+            raise KeyboardInterrupt
+        return step(*arguments, **keywords)
+
+    monkeypatch.setattr(training, "scheduled_rate", interrupting)
+    see = quick(DtSEE, max_epochs=50, batch_size=300)
+    with pytest.warns(TrainingWarning, match="interrupted after 3 of 50 epochs"):
+        see.fit(digits[0])
+    assert see.n_iter_ == 3
+    assert np.isfinite(see.transform(digits[2])).all()
+
+
+def test_divergence_leaves_a_fitted_estimator(digits):
+    see = quick(DtSEE, learning_rate=1e30, max_epochs=5, normalization=None)
+    with pytest.warns(TrainingWarning, match="Training diverged in epoch .*learning_rate"):
+        see.fit(digits[0])
+    assert np.isfinite(see.transform(digits[2])).all()
+
+
+def test_pickle_and_threads(digits):
+    see = quick(DtSEE).fit(digits[0])
+    again = pickle.loads(pickle.dumps(see))
+    np.testing.assert_array_equal(again.transform(digits[2]), see.transform(digits[2]))
+    results = [None] * 4
+
+    def place(i):
+        results[i] = see.transform(digits[2])
+
+    threads = [threading.Thread(target=place, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
+
+
+def test_the_documentation_names_every_parameter():
+    for cls in EVERY:
+        for name in cls().get_params():
+            assert f"\n    {name} : " in cls.__doc__

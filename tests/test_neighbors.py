@@ -1,0 +1,49 @@
+"""The blocked search against a search over all distances."""
+
+import pytest
+import torch
+
+from tsee import neighbors
+from tsee.neighbors import nearest
+
+
+def naive(X, E, k, exclude=None):
+    D = (X.double()[:, None] - E.double()).square().sum(2)
+    if exclude is not None:
+        rows = torch.nonzero(exclude >= 0).squeeze(1)
+        D[rows, exclude[rows]] = torch.inf
+    distances, indices = D.sort(dim=1, stable=True)
+    return indices[:, :k], distances[:, :k]
+
+
+@pytest.mark.parametrize(("n", "z", "k"), [(5, 7, 3), (300, 1000, 4), (40, 5000, 30), (3, 4, 4)])
+def test_equals_all_distances(n, z, k, monkeypatch):
+    # Small tiles, so that these sizes cross every boundary: rows, columns, groups and their rest.
+    monkeypatch.setattr(neighbors, "TILE_ROWS", 64)
+    monkeypatch.setattr(neighbors, "TILE_COLUMNS", 1500)
+    monkeypatch.setattr(neighbors, "GROUP", 8)
+    generator = torch.Generator().manual_seed(n)
+    X, E = torch.randn(n, 6, generator=generator), torch.randn(z, 6, generator=generator)
+    indices, distances = nearest(X, E, k)
+    expected_indices, expected = naive(X, E, k)
+    assert torch.equal(indices, expected_indices)
+    torch.testing.assert_close(distances.double(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_row_is_not_its_own_neighbour():
+    X = torch.randn(500, 3, generator=torch.Generator().manual_seed(0))
+    own = torch.arange(500)
+    own[::3] = -1
+    indices, distances = nearest(X, X, 5, exclude=own)
+    assert (indices[own >= 0] != own[own >= 0, None]).all()
+    assert (indices[own < 0, 0] == torch.arange(500)[own < 0]).all()
+    assert (distances[own < 0, 0] == 0).all()
+    torch.testing.assert_close(indices, naive(X, X, 5, own)[0])
+
+
+def test_equal_rows_far_from_the_origin_are_at_distance_zero():
+    X = torch.full((4, 3), 1e4) + torch.tensor([[0.0], [0.0], [1.0], [2.0]])
+    _, distances = nearest(X, X, 2, exclude=torch.arange(4))
+    assert distances[0, 0] == 0
+    assert distances[1, 0] == 0
+    assert distances[2].tolist() == [3.0, 3.0]

@@ -1,0 +1,100 @@
+"""The networks against the formulas, and what folds against what does not."""
+
+import pytest
+import torch
+from torch import nn
+
+from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork, folded
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_equation_7(order):
+    network = HighOrderNetwork(4, 2, 5, 3, order, normalization=None, generator=generator()).double()
+    for p in network.parameters():
+        nn.init.normal_(p, generator=generator(1))
+    x = torch.randn(4, dtype=torch.float64, generator=generator(2))
+    extended = torch.cat([x, torch.ones(1)])  # x' = [x; 1]
+    C = torch.cat([network.factors.weight, network.factors.bias[:, None]], 1).T  # (H + 1, F)
+    W, b, V = network.mixing.weight.T, network.mixing.bias, network.readout.weight
+    expected = [
+        sum(
+            V[s, k] / (1 + torch.exp(-(sum(W[f, k] * (C[:, f] @ extended) ** order for f in range(5)) + b[k])))
+            for k in range(3)
+        )
+        for s in range(2)
+    ]
+    torch.testing.assert_close(network(x[None])[0], torch.stack(expected))
+
+
+def test_the_papers_deep_network():
+    network = DeepNetwork(6, 2, (5, 4), normalization=None, activation="sigmoid", generator=generator())
+    first, second, last = (layer for layer in network.layers if isinstance(layer, nn.Linear))
+    x = torch.randn(3, 6, generator=generator(1))
+    hidden = torch.sigmoid(x @ first.weight.T + first.bias)
+    hidden = torch.sigmoid(hidden @ second.weight.T + second.bias)
+    torch.testing.assert_close(network(x), hidden @ last.weight.T)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("normalization", ["layer", "batch", None])
+def test_gradients(activation, normalization):
+    network = DeepNetwork(3, 2, (4,), normalization=normalization, activation=activation, generator=generator())
+    network.double()
+    x = torch.randn(5, 3, dtype=torch.float64, generator=generator(1), requires_grad=True)
+    assert torch.autograd.gradcheck(network, (x,))
+
+
+@pytest.mark.parametrize("normalization", ["layer", "batch", None])
+def test_high_order_gradients(normalization):
+    network = HighOrderNetwork(3, 2, 4, 5, normalization=normalization, generator=generator()).double()
+    x = torch.randn(6, 3, dtype=torch.float64, generator=generator(1), requires_grad=True)
+    assert torch.autograd.gradcheck(network, (x,))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DeepNetwork(7, 2, (8, 9), normalization="batch", generator=generator()),
+        lambda: HighOrderNetwork(7, 2, 8, 9, normalization="batch", generator=generator()),
+    ],
+)
+def test_batch_normalization_folds_away(make):
+    network = make()
+    for i in range(20):  # running statistics and affine weights that are not the initial ones
+        network(3 + 2 * torch.randn(64, 7, generator=generator(i)))
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            nn.init.normal_(module.weight, generator=generator(30))
+            nn.init.normal_(module.bias, generator=generator(31))
+    x = 3 + 2 * torch.randn(10, 7, generator=generator(40))
+    plain = folded(network)
+    assert not any(isinstance(module, nn.BatchNorm1d) for module in plain.modules())
+    assert plain.config["normalization"] is None
+    torch.testing.assert_close(plain(x), network.eval()(x), rtol=1e-4, atol=1e-5)
+    # What was folded is a network of its kind: it can be built from its description and filled.
+    again = type(plain)(**plain.config)
+    again.load_state_dict(plain.state_dict())
+    assert torch.equal(again.eval()(x), plain(x))
+
+
+@pytest.mark.parametrize("normalization", ["layer", None])
+def test_nothing_to_fold(normalization):
+    network = DeepNetwork(3, 2, (4,), normalization=normalization, generator=generator())
+    assert folded(network) is network
+    assert not network.training
+
+
+@pytest.mark.parametrize("kind", [DeepNetwork, HighOrderNetwork])
+def test_the_start_is_drawn_from_the_generator_alone(kind):
+    torch.manual_seed(5)
+    state = torch.random.get_rng_state()
+    first, second = kind(6, 2, generator=generator(1)), kind(6, 2, generator=generator(1))
+    other = kind(6, 2, generator=generator(2))
+    assert torch.equal(torch.random.get_rng_state(), state)
+    x = torch.randn(4, 6, generator=generator(3))
+    assert torch.equal(first(x), second(x))
+    assert not torch.equal(first(x), other(x))

@@ -1,0 +1,48 @@
+"""The public surface, frozen: a change here is a change for users."""
+
+import subprocess
+import sys
+
+import tsee
+
+
+def test_public_names():
+    assert sorted(tsee.__all__) == [
+        "DataWarning",
+        "DtSEE",
+        "HotSEE",
+        "HotSNE",
+        "ModelError",
+        "PtSNE",
+        "TrainingWarning",
+        "datasets",
+        "load",
+        "metrics",
+        "plots",
+    ]
+    assert all(hasattr(tsee, name) for name in tsee.__all__)
+
+
+def test_importing_tsee_does_not_import_what_it_may_not_need():
+    code = "import sys, tsee; print([m for m in ('matplotlib', 'colorcet', 'PIL', 'pyarrow') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+PARAMETERS = {
+    "PtSNE": "n_components perplexity hidden_layers normalization activation network n_inputs batch_size "
+    "max_epochs learning_rate optimizer device random_state verbose",
+    "HotSNE": "n_components perplexity n_factors n_hidden order normalization n_inputs batch_size max_epochs "
+    "learning_rate optimizer device random_state verbose",
+    "DtSEE": "n_components perplexity exemplars n_exemplars seeding kmeans_iterations contrast exaggeration "
+    "jitter n_neighbors n_noise noise_weight hidden_layers normalization activation network n_inputs batch_size "
+    "max_epochs learning_rate optimizer device random_state verbose",
+    "HotSEE": "n_components perplexity exemplars n_exemplars seeding kmeans_iterations contrast exaggeration "
+    "jitter n_neighbors n_noise noise_weight n_factors n_hidden order normalization n_inputs batch_size "
+    "max_epochs learning_rate optimizer device random_state verbose",
+}
+
+
+def test_parameters():
+    for name, parameters in PARAMETERS.items():
+        assert sorted(getattr(tsee, name)().get_params()) == sorted(parameters.split())

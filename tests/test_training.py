@@ -1,0 +1,115 @@
+"""The loop: what it learns, records, and keeps when it is stopped."""
+
+import math
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+from tsee.training import TrainingWarning, batches, steps_per_epoch, train
+
+
+@pytest.mark.parametrize(("n", "size"), [(10, 3), (100, 100), (100, 64), (3, 2), (2, 2), (7, 1000)])
+def test_batches_hold_every_row_once_and_are_even(n, size):
+    parts = list(batches(n, size, torch.Generator().manual_seed(0)))
+    assert len(parts) == steps_per_epoch(n, size)
+    assert sorted(torch.cat(parts).tolist()) == list(range(n))
+    lengths = [len(part) for part in parts]
+    assert min(lengths) >= 2
+    assert max(lengths) - min(lengths) <= 1
+
+
+def test_batches_are_shuffled_anew():
+    generator = torch.Generator().manual_seed(0)
+    first, second = (torch.cat(list(batches(50, 10, generator))) for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+def problem():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(100, 3, generator=generator)
+    target = X @ torch.tensor([[1.0], [2.0], [3.0]])
+    network = nn.Linear(3, 1)
+    with torch.no_grad():
+        network.weight.zero_()
+        network.bias.zero_()
+    return network, lambda net, rows: (net(X[rows]) - target[rows]).square().mean()
+
+
+def run(network, loss_of, **changes):
+    settings = dict(batch_size=20, max_epochs=30, learning_rate=0.1, optimizer="adam")
+    settings.update(changes)
+    return train(network, loss_of, 100, generator=torch.Generator().manual_seed(0), **settings)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "cg"])
+def test_the_loss_falls_and_is_recorded(optimizer):
+    network, loss_of = problem()
+    history = run(network, loss_of, optimizer=optimizer)
+    assert len(history.loss) == len(history.learning_rate) == 30
+    assert history.loss[-1] < 0.01 * history.loss[0]
+    assert not network.training
+
+
+def test_an_interrupt_keeps_what_was_learned():
+    network, loss_of = problem()
+    calls = 0
+
+    def interrupted(net, rows):
+        nonlocal calls
+        calls += 1
+        if calls > 52:
+            raise KeyboardInterrupt
+        return loss_of(net, rows)
+
+    with pytest.warns(TrainingWarning, match="interrupted after 10 of 30 epochs"):
+        history = run(network, interrupted)
+    assert len(history.loss) == 10
+    assert float(loss_of(network, torch.arange(100)).detach()) < history.loss[0]
+
+
+def test_a_loss_that_is_not_a_number_restores_the_last_good_weights():
+    network, loss_of = problem()
+    calls, kept = 0, {}
+
+    def poisoned(net, rows):
+        nonlocal calls
+        calls += 1
+        if calls == 51:  # the first step of the eleventh epoch sees the weights of the tenth
+            kept.update({name: value.clone() for name, value in net.state_dict().items()})
+        return loss_of(net, rows) * (math.nan if calls == 53 else 1)
+
+    with pytest.warns(TrainingWarning, match=r"diverged in epoch 11 .* those of epoch 10, are kept; .*learning_rate"):
+        history = run(network, poisoned)
+    assert len(history.loss) == 10
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, kept[name])
+
+
+def test_a_gradient_that_is_not_finite_is_caught():
+    network, loss_of = problem()
+
+    def steep(net, rows):
+        # A finite value with an infinite slope at the start.
+        return loss_of(net, rows) + net.weight.abs().sqrt().sum()
+
+    with pytest.warns(TrainingWarning, match="diverged"):
+        run(network, steep)
+    assert all(torch.isfinite(p).all() for p in network.parameters())
+
+
+def test_a_diverging_loss_is_caught():
+    network, loss_of = problem()
+    with pytest.warns(TrainingWarning, match="a lower learning_rate than 1e"):
+        run(network, loss_of, learning_rate=1e6)
+    assert all(torch.isfinite(p).all() for p in network.parameters())
+
+
+def test_an_undisturbed_run_says_nothing(capsys):
+    network, loss_of = problem()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(network, loss_of, verbose=True)  # not a terminal: no bar either
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
