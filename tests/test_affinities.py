@@ -86,7 +86,9 @@ def test_probabilities_follow_from_the_precisions():
     beta = precisions(distances, 6.0)
     torch.testing.assert_close(gaussian(distances, beta), conditional_probabilities(distances, 6.0))
     naive = torch.exp(-beta[:, None] * distances.double())
-    torch.testing.assert_close(gaussian(distances, beta).double(), naive / naive.sum(1, keepdim=True), rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(
+        gaussian(distances, beta).double(), naive / naive.sum(1, keepdim=True), rtol=1e-4, atol=1e-7
+    )
 
 
 def test_the_nearest_candidates_are_a_dense_row_cut_and_rescaled():

@@ -83,6 +83,7 @@ BAD_PARAMETERS = {
     "device": [3, None],
     "random_state": ["seed", -1, 1.5],
     "verbose": ["yes", None],
+    "spare_dimensions": [-1, 1.5, None],
     "n_factors": [0, 1.5],
     "n_hidden": [0, "m"],
     "order": [0, 1.5],
@@ -104,7 +105,7 @@ def test_bad_parameters(cls):
 
 def test_an_unusable_device():
     for device in ("warp", "cuda:7"):
-        with pytest.raises(ValueError, match="'device' parameter is .* cannot use here .*: use \"auto\" or \"cpu\""):
+        with pytest.raises(ValueError, match='\'device\' parameter is .* cannot use here .*: use "auto" or "cpu"'):
             DtSEE(device=device).fit(ROWS)
 
 

@@ -38,9 +38,7 @@ def assert_same(a: Split, b: Split) -> None:
 
 
 def idx(array: np.ndarray) -> bytes:
-    return gzip.compress(
-        bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
-    )
+    return gzip.compress(bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes())
 
 
 def idx_files() -> dict[str, bytes]:
@@ -75,9 +73,7 @@ class Server:
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(
-            target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
+        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self.thread.start()
         self.address = f"http://127.0.0.1:{self.http.server_port}/"
 
@@ -160,9 +156,7 @@ class TestFolders:
         ],
     )
     def test_a_bad_file(self, tmp_path, change, message):
-        arrays = {
-            key: value for key, value in (small_split()._asdict() | change).items() if value is not None
-        }
+        arrays = {key: value for key, value in (small_split()._asdict() | change).items() if value is not None}
         np.savez(tmp_path / "mnist.npz", **arrays)
         with pytest.raises(ValueError, match=message):
             load_mnist(tmp_path)

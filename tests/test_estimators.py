@@ -43,8 +43,10 @@ def test_the_map_keeps_the_classes(cls, digits):
     X, y, X_new, y_new = digits
     errors = []
     for epochs in (1, 60):
-        see = quick(cls, max_epochs=epochs, batch_size=128, hidden_layers=(128, 128)) if cls in (DtSEE, PtSNE) else quick(
-            cls, max_epochs=epochs, batch_size=128, n_factors=200, n_hidden=100
+        see = (
+            quick(cls, max_epochs=epochs, batch_size=128, hidden_layers=(128, 128))
+            if cls in (DtSEE, PtSNE)
+            else quick(cls, max_epochs=epochs, batch_size=128, n_factors=200, n_hidden=100)
         )
         errors.append(knn_error(see.fit_transform(X), y, see.transform(X_new), y_new, k=5)[5])
     assert errors[0] > 0.3
@@ -233,7 +235,9 @@ def test_a_network_of_ones_own(cls, digits):
     assert torch.equal(network.linear.weight, start)
     assert not torch.equal(see.network_.linear.weight, start)
     assert np.abs(see.embedding_).max() <= 10
-    np.testing.assert_array_equal(cls(network=network, n_inputs=None, max_epochs=3, random_state=0).fit_transform(digits[0]), see.embedding_)
+    np.testing.assert_array_equal(
+        cls(network=network, n_inputs=None, max_epochs=3, random_state=0).fit_transform(digits[0]), see.embedding_
+    )
     with pytest.raises(ValueError, match="'network' parameter must take rows of 50 inputs"):
         cls(network=network).fit(digits[0])
     with pytest.raises(ValueError, match="'network' parameter must map rows to n_components=2"):

@@ -142,6 +142,34 @@ def test_refill_takes_the_farthest_row_of_the_widest_clusters():
     assert refilled[[0, 2, 3, 5]].flatten().tolist() == [0, 100, 200, 300]
 
 
+def test_refill_leaves_what_no_row_is_left_for():
+    X = torch.tensor([0.0, 0.0, 100.0, 200.0, 203.0]).reshape(-1, 1)
+    E = torch.tensor([0.0, 1e6, 100.0, 200.0, 2e6]).reshape(-1, 1)
+    refilled = exemplars._refill(X, E, exemplars._assign(X, E, CPU))
+    assert refilled.flatten().tolist() == [0, 203, 100, 200, 2e6]
+    centres = exemplars._kmeans(X, E, 3, CPU, None)
+    assert centres.positions.flatten().tolist() == [0, 100, 200, 203]
+    assert centres.counts.tolist() == [2, 1, 1, 1]
+
+
+def test_a_refilled_centre_takes_part_in_the_updates():
+    X = blobs([100, 100, 100])
+    start = torch.cat([X[:1], X[100:101], torch.full((1, 8), 1e4)])
+    centres = exemplars._kmeans(X, start, 3, CPU, None)
+    means, _ = by_first_column(X.reshape(3, 100, 8).mean(1), centres.counts)
+    torch.testing.assert_close(by_first_column(centres.positions, centres.counts)[0], means)
+
+
+def test_equal_centres_are_one_whichever_a_tie_falls_to(monkeypatch):
+    X = torch.tensor([1.0, 1.0, 1.0, 4.0]).reshape(-1, 1)
+    labels = torch.tensor([0, 2, 2, 1])
+    split = exemplars._Clusters(labels, torch.zeros(4), torch.zeros(3, 1), torch.tensor([1, 1, 2]))
+    monkeypatch.setattr(exemplars, "_assign", lambda X, E, device: split)
+    centres = exemplars._kmeans(X, X[[0, 3, 1]], 0, CPU, None)
+    assert centres.positions.flatten().tolist() == [1, 4]
+    assert centres.counts.tolist() == [3, 1]
+
+
 def test_more_empty_clusters_than_full_ones():
     X = normal(400, 4)
     start = torch.cat([X[:1], torch.full((7, 4), 1e4) + normal(7, 4)])
@@ -244,6 +272,16 @@ def test_candidates_are_distinct_where_rows_are_not():
     candidates, weights = exemplars._candidates(X, 20, seeded(), CPU)
     assert 20 <= len(candidates) == len(rows_of(candidates)) <= 27
     assert weights.sum() == 3000
+
+
+def test_candidates_are_distinct_where_products_cannot_tell():
+    # Half the rows are 2,000 away from the others and 0.01 apart: a difference that float32 products lose.
+    X = 0.01 * torch.arange(60.0).reshape(-1, 1) + torch.tensor([-1000.0, 1000.0]).repeat(30).reshape(-1, 1)
+    for seed in range(5):
+        candidates, weights = exemplars._candidates(X, 50, seeded(seed), CPU)
+        assert 50 <= len(candidates) == len(rows_of(candidates))
+        assert weights.sum() == 60
+        assert (weights > 0).all()
 
 
 def test_weighted_kmeans_plusplus_draws_as_enumerated():

@@ -57,9 +57,7 @@ def naive_knn_error(Y_train, y_train, Y_test, y_test, k):
 
 def naive_rank_score(neighbours, ranks, k):
     n = len(ranks[0])
-    excess = sum(
-        max(0, rank.index(j) + 1 - k) for near, rank in zip(neighbours, ranks, strict=True) for j in near[:k]
-    )
+    excess = sum(max(0, rank.index(j) + 1 - k) for near, rank in zip(neighbours, ranks, strict=True) for j in near[:k])
     return 1 - 2 * excess / (len(ranks) * k * (2 * n - 3 * k + 1))
 
 

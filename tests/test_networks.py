@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork, folded
+from tsee.networks import ACTIVATIONS, DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded
 
 
 def generator(seed=0):
@@ -32,11 +32,11 @@ def test_equation_7(order):
 
 def test_the_papers_deep_network():
     network = DeepNetwork(6, 2, (5, 4), normalization=None, activation="sigmoid", generator=generator())
-    first, second, last = (layer for layer in network.layers if isinstance(layer, nn.Linear))
+    first, second = (layer for layer in network.layers if isinstance(layer, nn.Linear))
     x = torch.randn(3, 6, generator=generator(1))
     hidden = torch.sigmoid(x @ first.weight.T + first.bias)
     hidden = torch.sigmoid(hidden @ second.weight.T + second.bias)
-    torch.testing.assert_close(network(x), hidden @ last.weight.T)
+    torch.testing.assert_close(network(x), hidden @ network.readout.weight.T)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -98,3 +98,22 @@ def test_the_start_is_drawn_from_the_generator_alone(kind):
     x = torch.randn(4, 6, generator=generator(3))
     assert torch.equal(first(x), second(x))
     assert not torch.equal(first(x), other(x))
+
+
+@pytest.mark.parametrize("kind", [DeepNetwork, HighOrderNetwork])
+def test_spare_dimensions_are_scaled_and_dropped(kind):
+    network = kind(6, 5, generator=generator(1))
+    x = torch.randn(4, 6, generator=generator(3))
+    places = network(x)
+    flattening = FlatteningNetwork(network, 2)
+    torch.testing.assert_close(flattening(x), places)
+    flattening.height = 0.25
+    torch.testing.assert_close(flattening(x), torch.cat([places[:, :2], places[:, 2:] / 4], 1))
+    flattening.height = 0.0
+    torch.testing.assert_close(flattening(x), places[:, :2])
+    flat = flattening.flat()
+    assert isinstance(flat, kind)
+    torch.testing.assert_close(flat(x), places[:, :2])
+    again = kind(**flat.config)
+    again.load_state_dict(flat.state_dict())
+    assert torch.equal(again(x), flat(x))

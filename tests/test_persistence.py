@@ -50,14 +50,16 @@ def test_a_loaded_model_is_the_saved_one(cls, normalization, n_inputs, digits, t
         assert again.n_exemplars_ == see.n_exemplars_
     again.save(tmp_path / "again")
     names = ["config.json", "model.safetensors"]
-    assert [(tmp_path / "again" / n).read_bytes() for n in names] == [(tmp_path / "model" / n).read_bytes() for n in names]
+    assert [(tmp_path / "again" / n).read_bytes() for n in names] == [
+        (tmp_path / "model" / n).read_bytes() for n in names
+    ]
 
 
 def test_feature_names_and_odd_parameters_survive(digits, tmp_path):
     frame = pd.DataFrame(digits[0], columns=[f"p{i}" for i in range(64)])
     see = fitted(
         DtSEE, frame, hidden_layers=[np.int64(30), 20], perplexity=np.float32(5), optimizer="cg",
-        device=torch.device("cpu"), random_state=np.random.RandomState(3),  # noqa: NPY002
+        device=torch.device("cpu"), random_state=np.random.RandomState(3),
     )  # fmt: skip
     see.save(tmp_path / "model")
     json.loads((tmp_path / "model" / "config.json").read_text(), parse_constant=pytest.fail)  # strict JSON

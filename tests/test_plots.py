@@ -23,9 +23,7 @@ def make_map(n_classes: int, seed: int = 0, spread: float = 10.0) -> tuple[np.nd
     """A map of round clusters of 20 points."""
     generator = np.random.default_rng(seed)
     labels = np.arange(n_classes).repeat(20)
-    return spread * generator.normal(size=(n_classes, 2))[labels] + generator.normal(
-        size=(len(labels), 2)
-    ), labels
+    return spread * generator.normal(size=(n_classes, 2))[labels] + generator.normal(size=(len(labels), 2)), labels
 
 
 def names(ax: Axes) -> list[str]:
@@ -180,9 +178,7 @@ class TestAxes:
         assert (tmp_path / "map.png").is_file()
 
     def test_many_points_are_small_and_faint(self):
-        few, many = (
-            scatter(np.random.default_rng(0).normal(size=(n, 2))).collections[0] for n in (50, 50000)
-        )
+        few, many = (scatter(np.random.default_rng(0).normal(size=(n, 2))).collections[0] for n in (50, 50000))
         assert many.get_sizes()[0] < few.get_sizes()[0]
         assert many.get_alpha() < few.get_alpha()
 

@@ -29,17 +29,17 @@ def test_importing_tsee_does_not_import_what_it_may_not_need():
     assert done.stdout.strip() == "[]"
 
 
+SHARED = """n_components perplexity n_inputs spare_dimensions normalization batch_size max_epochs learning_rate
+    optimizer device random_state verbose"""
+DEEP = "hidden_layers activation network"
+HIGH_ORDER = "n_factors n_hidden order"
+EXEMPLAR = """exemplars n_exemplars seeding kmeans_iterations contrast exaggeration jitter n_neighbors n_noise
+    noise_weight"""
 PARAMETERS = {
-    "PtSNE": "n_components perplexity hidden_layers normalization activation network n_inputs batch_size "
-    "max_epochs learning_rate optimizer device random_state verbose",
-    "HotSNE": "n_components perplexity n_factors n_hidden order normalization n_inputs batch_size max_epochs "
-    "learning_rate optimizer device random_state verbose",
-    "DtSEE": "n_components perplexity exemplars n_exemplars seeding kmeans_iterations contrast exaggeration "
-    "jitter n_neighbors n_noise noise_weight hidden_layers normalization activation network n_inputs batch_size "
-    "max_epochs learning_rate optimizer device random_state verbose",
-    "HotSEE": "n_components perplexity exemplars n_exemplars seeding kmeans_iterations contrast exaggeration "
-    "jitter n_neighbors n_noise noise_weight n_factors n_hidden order normalization n_inputs batch_size "
-    "max_epochs learning_rate optimizer device random_state verbose",
+    "PtSNE": f"{SHARED} {DEEP}",
+    "HotSNE": f"{SHARED} {HIGH_ORDER}",
+    "DtSEE": f"{SHARED} {DEEP} {EXEMPLAR}",
+    "HotSEE": f"{SHARED} {HIGH_ORDER} {EXEMPLAR}",
 }
 
 

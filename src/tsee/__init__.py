@@ -4,10 +4,14 @@ The four methods of "Parametric t-Distributed Stochastic Exemplar-centered Embed
 estimators; `DtSEE` is the one to start with.
 """
 
+from importlib.metadata import version
+
 from tsee import datasets, metrics, plots
 from tsee.estimators import DataWarning, DtSEE, HotSEE, HotSNE, PtSNE
 from tsee.persistence import ModelError, load
 from tsee.training import TrainingWarning
+
+__version__ = version("tsee")
 
 __all__ = [
     "DataWarning",

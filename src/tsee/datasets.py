@@ -188,9 +188,7 @@ def load_coil100(folder: str | os.PathLike[str] | None = None) -> Split:
     return _load("coil100", folder, _from_coil_zip)
 
 
-def _load(
-    name: str, folder: str | os.PathLike[str] | None, parse: Callable[[Iterator[Path]], Split]
-) -> Split:
+def _load(name: str, folder: str | os.PathLike[str] | None, parse: Callable[[Iterator[Path]], Split]) -> Split:
     """The file ``name``.npz of the folder, of TSEE_DATA or of the cache, which is filled if need be."""
     file = f"{name}.npz"
     if folder is not None:
@@ -294,9 +292,7 @@ def _read_idx(path: Path) -> Array:
     shape = struct.unpack(f">{n_dimensions}I", content[4:start])
     expected = start + int(np.prod(shape, dtype=np.int64))
     if len(content) != expected:
-        raise ValueError(
-            f"{path.name} must be of {expected} bytes by its own header, and is of {len(content)}"
-        )
+        raise ValueError(f"{path.name} must be of {expected} bytes by its own header, and is of {len(content)}")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 

@@ -354,8 +354,7 @@ def _encode(labels: Any, name: str, classes: dict[Any, int], rows_name: str, n: 
     labels = np.asarray(labels)
     if labels.shape != (n,):
         raise ValueError(
-            f"{name} must hold one label for each of the {n} rows of {rows_name}. "
-            f"Got shape {labels.shape} instead."
+            f"{name} must hold one label for each of the {n} rows of {rows_name}. Got shape {labels.shape} instead."
         )
     values = labels.tolist()
     if any(value is None or value != value for value in values):

@@ -67,7 +67,7 @@ def _nearest_block(
         score, column = _smallest(tile, min(k, len(part)))
         scores.append(score)
         candidates.append(column + start)
-    best, position = torch.cat(scores, 1).topk(k, dim=1, largest=False, sorted=False)
+    position = torch.cat(scores, 1).topk(k, dim=1, largest=False, sorted=False).indices
     found = torch.cat(candidates, 1).gather(1, position)  # (rows, k)
     # The products lose digits where the norms are large beside the distance; differences do not.
     squared = (block[:, None, :] - E[found]).square_().sum(2)  # (rows, k)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["ACTIVATIONS", "NORMALIZATIONS", "DeepNetwork", "HighOrderNetwork", "folded"]
+__all__ = ["ACTIVATIONS", "NORMALIZATIONS", "DeepNetwork", "FlatteningNetwork", "HighOrderNetwork", "folded"]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -63,15 +64,15 @@ class DeepNetwork(nn.Module):
         layers: list[nn.Module] = []
         width = n_inputs
         for size in hidden_layers:
-            layers += [_linear(width, size, generator, gain=2.0), *_normalization(normalization, size)]
+            layers += [_linear(width, size, generator), *_normalization(normalization, size)]
             layers.append(ACTIVATIONS[activation]())
             width = size
-        # No bias at the end: a shift of the whole map changes no loss, so it would only drift.
-        layers.append(_linear(width, n_components, generator, gain=1.0, bias=False))
         self.layers = nn.Sequential(*layers)
+        # No bias at the end: a shift of the whole map changes no loss, so it would only drift.
+        self.readout = _linear(width, n_components, generator, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        places: Tensor = self.layers(x)
+        places: Tensor = self.readout(self.layers(x))
         return places
 
 
@@ -128,21 +129,53 @@ class HighOrderNetwork(nn.Module):
         }
         self.order = order
         # The bias of each linear map is the weight of the component of 1 in x', or b.
-        self.factors = _linear(n_inputs, n_factors, generator, gain=1.0)  # C
-        self.mixing = _linear(n_factors, n_hidden, generator, gain=1.0)  # W, b
-        self.readout = _linear(n_hidden, n_components, generator, gain=1.0, bias=False)  # V
+        self.factors = _linear(n_inputs, n_factors, generator)  # C
+        self.mixing = _linear(n_factors, n_hidden, generator)  # W, b
+        self.readout = _linear(n_hidden, n_components, generator, bias=False)  # V
         self.power_norm = nn.LayerNorm(n_factors) if normalization == "layer" else nn.Identity()
         self.hidden_norm = nn.Sequential(*_normalization(normalization, n_hidden))
-        if normalization is None:
-            # Powers of unit factors are not centred; smaller mixing weights keep the sigmoid off its ends.
-            with torch.no_grad():
-                self.mixing.weight *= 0.3
 
     def forward(self, x: Tensor) -> Tensor:
         powers = self.power_norm(self.factors(x) ** self.order)  # (rows, F)
         hidden = torch.sigmoid(self.hidden_norm(self.mixing(powers)))  # (rows, m)
         places: Tensor = self.readout(hidden)
         return places
+
+
+class FlatteningNetwork(nn.Module):
+    """A network with spare output dimensions, which are pressed flat while it is trained.
+
+    In the plane, clusters that start on the wrong side of one another block each other's way; with a few
+    dimensions to spare they pass. ``height`` is the factor on the spare dimensions, from 1 down to 0.
+
+    Parameters
+    ----------
+    network : DeepNetwork or HighOrderNetwork
+        Its outputs are those of the map, then the spare ones.
+    n_components : int
+        The dimensions of the map.
+    """
+
+    def __init__(self, network: DeepNetwork | HighOrderNetwork, n_components: int) -> None:
+        super().__init__()
+        self.network = network
+        self.n_components = n_components
+        self.height = 1.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        places: Tensor = self.network(x)
+        plane, spare = places[:, : self.n_components], places[:, self.n_components :]
+        return torch.cat([plane, self.height * spare], 1) if self.height > 0 else plane
+
+    def flat(self) -> nn.Module:
+        """The network without its spare dimensions."""
+        last = self.network.readout
+        kept = nn.utils.skip_init(nn.Linear, last.in_features, self.n_components, bias=False)
+        with torch.no_grad():
+            kept.weight.copy_(last.weight[: self.n_components])
+        self.network.readout = kept.to(last.weight.device)
+        self.network.config["n_components"] = self.n_components
+        return self.network
 
 
 def folded(network: nn.Module) -> nn.Module:
@@ -154,29 +187,28 @@ def folded(network: nn.Module) -> nn.Module:
     network = network.eval()
     if not isinstance(network, DeepNetwork | HighOrderNetwork) or network.config["normalization"] != "batch":
         return network
-    fuse = nn.utils.fusion.fuse_linear_bn_eval
+    fuse: Any = nn.utils.fusion.fuse_linear_bn_eval
     plain = type(network)(**{**network.config, "normalization": None})  # type: ignore[arg-type]
+    plain.readout = network.readout
     if isinstance(network, DeepNetwork):
         layers = list(network.layers)
         norms = [i for i, layer in enumerate(layers) if isinstance(layer, nn.BatchNorm1d)]
         for i in norms:
-            layers[i - 1] = fuse(layers[i - 1], layers[i])  # type: ignore[type-var]
+            layers[i - 1] = fuse(layers[i - 1], layers[i])
         plain.layers = nn.Sequential(*(layer for i, layer in enumerate(layers) if i not in norms))
     else:
-        plain.factors, plain.readout = network.factors, network.readout
-        plain.mixing = fuse(network.mixing, network.hidden_norm[0])  # type: ignore[type-var]
+        plain.factors = network.factors
+        plain.mixing = fuse(network.mixing, network.hidden_norm[0])
     return plain.eval()
 
 
-def _linear(
-    n_inputs: int, n_outputs: int, generator: torch.Generator | None, *, gain: float, bias: bool = True
-) -> nn.Linear:
-    """A linear layer drawn from the given generator: nn.Linear itself would draw from the global one."""
+def _linear(n_inputs: int, n_outputs: int, generator: torch.Generator | None, bias: bool = True) -> nn.Linear:
+    """A linear layer as torch starts one, but drawn from the given generator instead of the global one."""
     layer = nn.utils.skip_init(nn.Linear, n_inputs, n_outputs, bias=bias)
+    bound = n_inputs**-0.5
     with torch.no_grad():
-        layer.weight.normal_(0.0, (gain / n_inputs) ** 0.5, generator=generator)
-        if bias:
-            layer.bias.zero_()
+        for parameter in layer.parameters():
+            parameter.uniform_(-bound, bound, generator=generator)
     return layer
 
 

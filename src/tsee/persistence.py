@@ -33,8 +33,8 @@ __all__ = ["ModelError", "load", "save"]
 FORMAT = "tsee-model"
 FORMAT_VERSION = 1
 CONFIG, TENSORS = "config.json", "model.safetensors"
-ESTIMATORS = {cls.__name__: cls for cls in (DtSEE, HotSEE, HotSNE, PtSNE)}
-NETWORKS = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork)}
+ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in (DtSEE, HotSEE, HotSNE, PtSNE)}
+NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork)}
 
 
 class ModelError(ValueError):
@@ -71,9 +71,7 @@ def save(estimator: ParametricMap, path: str | PathLike[str]) -> None:
         ) from error
 
 
-def load(
-    path: str | PathLike[str], *, network: nn.Module | None = None, device: str | torch.device = "auto"
-) -> Any:
+def load(path: str | PathLike[str], *, network: nn.Module | None = None, device: str | torch.device = "auto") -> Any:
     """Read a model that ``save`` wrote; its ``transform`` gives the same places to the bit.
 
     Parameters

@@ -72,9 +72,7 @@ def scatter(
     if point_size is not None and not point_size > 0:
         raise ValueError(f"The 'point_size' parameter of scatter must be > 0. Got {point_size!r} instead.")
     if path is not None and Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(
-            f"The 'path' parameter of scatter must end in .png, .svg or .pdf. Got {str(path)!r} instead."
-        )
+        raise ValueError(f"The 'path' parameter of scatter must end in .png, .svg or .pdf. Got {str(path)!r} instead.")
     try:
         import colorcet  # noqa: F401
         from matplotlib import rc_context

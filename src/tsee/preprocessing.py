@@ -69,13 +69,14 @@ def evenly(function: Callable[[Any], Tensor], block: Any) -> Tensor:
     Matrix products of a few rows take other routines than those of many and round differently; with
     this a row's result does not depend on how many others came with it.
     """
-    n_rows = len(block)
-    missing = -n_rows % EVEN_ROWS
-    if missing:
-        zeros = block[:1].repeat(missing, 0) if isinstance(block, np.ndarray) else block[:1].expand(missing, -1)
-        join = np.concatenate if isinstance(block, np.ndarray) else torch.cat
-        block = join([block, zeros])
-    return function(block)[:n_rows]
+    missing = -len(block) % EVEN_ROWS
+    if not missing:
+        return function(block)
+    if isinstance(block, np.ndarray):
+        filled: Any = np.concatenate([block, np.repeat(block[:1], missing, axis=0)])
+    else:
+        filled = torch.cat([block, block[:1].expand(missing, -1)])
+    return function(filled)[: len(block)]
 
 
 def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) -> Preprocessing:

@@ -57,9 +57,12 @@ def train(
     learning_rate: float,
     optimizer: str,
     generator: torch.Generator,
+    at_step: Callable[[float], None] = lambda progress: None,
     verbose: bool = False,
 ) -> History:
     """Lower ``loss_of(network, rows)`` over random batches of rows, in place.
+
+    ``at_step`` is told before each step what share of all steps has been taken.
 
     A keyboard interrupt ends training and keeps what was learned; a loss that is not finite or that
     diverges ends it and restores the last good weights. Either says so in a `TrainingWarning`.
@@ -80,6 +83,7 @@ def train(
         for epoch in range(max_epochs):
             total, rate, loss = 0.0, math.nan, math.nan
             for i, rows in enumerate(batches(n_rows, batch_size, generator)):
+                at_step((epoch * n_batches + i) / n_steps)
                 if adam is not None:
                     rate = scheduled_rate(epoch * n_batches + i, n_steps, learning_rate)
                     loss = _adam_step(adam, rate, network, loss_of, rows)
@@ -133,7 +137,7 @@ def _adam_step(
     loss = loss_of(network, rows)
     value = float(loss.detach())
     if math.isfinite(value):
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
     return value
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from tsee.data import blocks, check_rows, dense
 from tsee.estimators.parameters import check_parameters
-from tsee.networks import DeepNetwork, HighOrderNetwork, folded
+from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded
 from tsee.preprocessing import evenly, fit_preprocessing
 from tsee.training import steps_per_epoch, train
 
@@ -29,6 +29,8 @@ __all__ = ["DataWarning", "Deep", "HighOrder", "Loss", "ParametricMap", "resolve
 AUTO_STEPS = 2000
 AUTO_EPOCHS = 10
 TRANSFORM_ROWS = 1024
+# The share of training after which the spare dimensions are gone.
+FLAT_AFTER = 0.5
 
 Loss = Callable[[nn.Module, Tensor], Tensor]
 
@@ -37,7 +39,7 @@ class DataWarning(UserWarning):
     """A parameter could not take effect as given on these data; what was used instead is said."""
 
 
-class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer that places rows with a trained network; subclasses name the network and the loss."""
 
     def _make_network(self, n_inputs: int, generator: torch.Generator) -> nn.Module:
@@ -75,7 +77,13 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if not bool((inputs != inputs[:1]).any()):
             warn("All rows of X are equal: the map is a single place.")
         network = self._make_network(inputs.shape[1], generator).to(device)
-        _check_network(network, inputs[:2].to(device), self.n_components)
+        flattening = network if isinstance(network, FlatteningNetwork) else None
+        _check_network(network, inputs[:2].to(device), self.n_components + (self.spare_dimensions if flattening else 0))
+
+        def flatten(progress: float) -> None:
+            if flattening is not None:
+                flattening.height = max(0.0, 1 - progress / FLAT_AFTER)
+
         loss_of, fitted = self._make_loss(inputs, device, generator)
         history = train(
             network,
@@ -86,10 +94,14 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             learning_rate=self.learning_rate,
             optimizer=self.optimizer,
             generator=generator,
+            at_step=flatten,
             verbose=bool(self.verbose),
         )
+        if flattening is not None:
+            network = flattening.flat()
         # Fitted state is set only now: a fit that fails leaves the one before it whole.
-        vars(self).pop("feature_names_in_", None)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(checked, name):
                 fitted[name] = getattr(checked, name)
@@ -180,29 +192,31 @@ class Deep:
     def _make_network(self: Any, n_inputs: int, generator: torch.Generator) -> nn.Module:
         if self.network is not None:
             return copy.deepcopy(self.network)  # fitting twice starts twice from the same weights
-        return DeepNetwork(
+        network = DeepNetwork(
             n_inputs,
-            self.n_components,
+            self.n_components + self.spare_dimensions,
             self.hidden_layers,
             normalization=self.normalization,
             activation=self.activation,
             generator=generator,
         )
+        return FlatteningNetwork(network, self.n_components)
 
 
 class HighOrder:
     """Estimators of the shallow high-order network."""
 
     def _make_network(self: Any, n_inputs: int, generator: torch.Generator) -> nn.Module:
-        return HighOrderNetwork(
+        network = HighOrderNetwork(
             n_inputs,
-            self.n_components,
+            self.n_components + self.spare_dimensions,
             self.n_factors,
             self.n_hidden,
             self.order,
             normalization=self.normalization,
             generator=generator,
         )
+        return FlatteningNetwork(network, self.n_components)
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
@@ -216,7 +230,7 @@ def resolve_device(device: str | torch.device) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise ValueError(
             f"The 'device' parameter is {device!r}, which torch cannot use here "
-            f"({str(error).splitlines()[0]}): use \"auto\" or \"cpu\"."
+            f'({str(error).splitlines()[0]}): use "auto" or "cpu".'
         ) from None
     return resolved
 

@@ -269,6 +269,7 @@ class DtSEE(Deep, ExemplarMap):
         activation: str = "relu",
         network: nn.Module | None = None,
         n_inputs: int | None = 50,
+        spare_dimensions: int = 8,
         batch_size: int = 1024,
         max_epochs: int | None = None,
         learning_rate: float = 0.01,
@@ -294,6 +295,7 @@ class DtSEE(Deep, ExemplarMap):
         self.activation = activation
         self.network = network
         self.n_inputs = n_inputs
+        self.spare_dimensions = spare_dimensions
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
@@ -362,6 +364,7 @@ class HotSEE(HighOrder, ExemplarMap):
         order: int = 2,
         normalization: str | None = "layer",
         n_inputs: int | None = 50,
+        spare_dimensions: int = 8,
         batch_size: int = 1024,
         max_epochs: int | None = None,
         learning_rate: float = 0.01,
@@ -387,6 +390,7 @@ class HotSEE(HighOrder, ExemplarMap):
         self.order = order
         self.normalization = normalization
         self.n_inputs = n_inputs
+        self.spare_dimensions = spare_dimensions
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate

@@ -79,6 +79,7 @@ class PtSNE(Deep, PairwiseMap):
         activation: str = "relu",
         network: nn.Module | None = None,
         n_inputs: int | None = 50,
+        spare_dimensions: int = 8,
         batch_size: int = 1024,
         max_epochs: int | None = None,
         learning_rate: float = 0.01,
@@ -94,6 +95,7 @@ class PtSNE(Deep, PairwiseMap):
         self.activation = activation
         self.network = network
         self.n_inputs = n_inputs
+        self.spare_dimensions = spare_dimensions
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
@@ -145,6 +147,7 @@ class HotSNE(HighOrder, PairwiseMap):
         order: int = 2,
         normalization: str | None = "layer",
         n_inputs: int | None = 50,
+        spare_dimensions: int = 8,
         batch_size: int = 1024,
         max_epochs: int | None = None,
         learning_rate: float = 0.01,
@@ -160,6 +163,7 @@ class HotSNE(HighOrder, PairwiseMap):
         self.order = order
         self.normalization = normalization
         self.n_inputs = n_inputs
+        self.spare_dimensions = spare_dimensions
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate

@@ -54,14 +54,14 @@ def documented(cls: Class) -> Class:
 
 
 def _whole(least: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, Integral) and not isinstance(value, bool) and value >= least
+    return lambda value: isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def _real(least: float, *, open_end: bool = False) -> Callable[[Any], bool]:
     def accepts(value: Any) -> bool:
         if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
             return False
-        return value > least if open_end else value >= least
+        return float(value) > least if open_end else float(value) >= least
 
     return accepts
 
@@ -113,14 +113,14 @@ PARAMETERS: dict[str, Parameter] = {
         '"sampled", "full" or "noise"',
         _one_of("sampled", "full", "noise"),
         'What the map is normalised over: "full", all exemplars in each batch (equation 12); "noise", the '
-        'nearest exemplars of each row and a sample of the others (the paper\'s noise-contrastive form); '
+        "nearest exemplars of each row and a sample of the others (the paper's noise-contrastive form); "
         '"sampled", the exemplars drawn for the rows of the batch, one each, at a cost that does not grow '
         "with the number of exemplars.",
     ),
     "exaggeration": Parameter(
         "a number above 0",
         _real(0, open_end=True),
-        'A factor on the attraction throughout training: above 1 it draws clusters together. Only for the '
+        "A factor on the attraction throughout training: above 1 it draws clusters together. Only for the "
         '"sampled" contrast.',
     ),
     "jitter": Parameter(
@@ -149,7 +149,9 @@ PARAMETERS: dict[str, Parameter] = {
         'it unbiased. Only for "noise".',
     ),
     "hidden_layers": Parameter(
-        "a list or tuple of integers of at least 1", _layers, "Sizes of the hidden layers. The paper has 500, 500, 2000."
+        "a list or tuple of integers of at least 1",
+        _layers,
+        "Sizes of the hidden layers. The paper has 500, 500, 2000.",
     ),
     "normalization": Parameter(
         '"layer", "batch" or None',
@@ -173,6 +175,13 @@ PARAMETERS: dict[str, Parameter] = {
         _or_none(_whole(1)),
         "Principal components that stand for the features, in front of the network and in all distances. "
         "None, or as many as there are features, uses the features themselves.",
+    ),
+    "spare_dimensions": Parameter(
+        "an integer of at least 0",
+        _whole(0),
+        "Dimensions that the network has besides those of the map for the first half of training, in which they "
+        "are pressed flat: clusters that start on the wrong side of one another pass instead of blocking each "
+        "other, and maps of different seeds agree more. 0 is the paper's training. Not for a network of your own.",
     ),
     "n_factors": Parameter("an integer of at least 1", _whole(1), "Factors of the high-order interactions (F)."),
     "n_hidden": Parameter("an integer of at least 1", _whole(1), "High-order hidden units (m)."),

@@ -1,0 +1,68 @@
+"""The demonstration: maps of the bundled digits, part of them held out, with what they are worth."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tsee.datasets import load_digits
+from tsee.estimators import DtSEE, HotSEE
+from tsee.metrics import knn_error, quality_score
+
+__all__ = ["run_demo"]
+
+SEEDS = (0, 1, 2)
+
+
+def run_demo(folder: Path, say: Callable[[str], None]) -> None:
+    """Fit DtSEE and HotSEE with their defaults to two thirds of the digits, and judge the rest.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the picture and the model of the first DtSEE go.
+    say : callable
+        Takes each line of the report.
+    """
+    digits = load_digits()
+    say(f"Digits: {len(digits.x_train):,} rows to learn from, {len(digits.x_test):,} held out, default parameters.")
+    say("")
+    say(f"{'':14}{'1-NN error':>12}{'5-NN error':>12}{'Quality Score':>15}{'fit':>9}")
+    for cls in (DtSEE, HotSEE):
+        rows = []
+        for seed in SEEDS:
+            see = cls(random_state=seed)
+            start = time.perf_counter()
+            Y_train = see.fit_transform(digits.x_train)
+            seconds = time.perf_counter() - start
+            Y_test = see.transform(digits.x_test)
+            error = knn_error(Y_train, digits.y_train, Y_test, digits.y_test, k=(1, 5))
+            score = quality_score(digits.x_train, Y_train, digits.x_test, Y_test, k=10)[10]
+            rows.append((error[1], error[5], score, seconds))
+            say(_line(f"{cls.__name__} seed {seed}", rows[-1]))
+            if cls is DtSEE and seed == SEEDS[0]:
+                see.save(folder / "model")
+                picture = _draw(folder / "digits.png", Y_test, digits.y_test)
+        say(_line(f"{cls.__name__} median", tuple(statistics.median(column) for column in zip(*rows, strict=True))))
+        say("")
+    say("Errors are those of the held-out digits on the map; the Quality Score is the share of their 10 nearest")
+    say("training digits that are also among the 10 nearest on the map.")
+    say(f"The model: {folder / 'model'}   The picture: {picture}")
+
+
+def _line(name: str, row: tuple[float, ...]) -> str:
+    first, fifth, score, seconds = row
+    return f"{name:14}{first:>12.1%}{fifth:>12.1%}{score:>15.1%}{seconds:>7.1f} s"
+
+
+def _draw(path: Path, Y: object, labels: object) -> str:
+    """The map of the held-out digits; without matplotlib, the sentence that says how to get it."""
+    from tsee.plots import scatter
+
+    try:
+        scatter(Y, labels, path=path, title="Held-out digits, placed by DtSEE")
+    except ImportError as error:
+        return f"none ({error})"
+    return str(path)

@@ -1,0 +1,46 @@
+"""The command, as a user types it."""
+
+import pytest
+from click.testing import CliRunner
+
+import tsee
+from tsee import demo
+from tsee.cli import main
+
+
+def test_help_fits_a_screen():
+    result = CliRunner().invoke(main, ["--help"])
+    assert result.exit_code == 0
+    assert "demo" in result.output
+    assert len(result.output.splitlines()) <= 24
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """The demonstration with less training: what it does is tested here, how well in test_quality."""
+    monkeypatch.setattr(demo, "SEEDS", (0, 1))
+    monkeypatch.setattr(demo, "DtSEE", type("DtSEE", (tsee.DtSEE,), {"fit": short(tsee.DtSEE.fit)}))
+    monkeypatch.setattr(demo, "HotSEE", type("HotSEE", (tsee.HotSEE,), {"fit": short(tsee.HotSEE.fit)}))
+
+
+def short(fit):
+    return lambda self, X, y=None: fit(self.set_params(max_epochs=3), X)
+
+
+def test_demo(quick, tmp_path):
+    result = CliRunner().invoke(main, ["demo", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    assert [line.split()[:2] for line in lines if line.startswith(("DtSEE", "HotSEE"))] == [
+        [name, what] for name in ("DtSEE", "HotSEE") for what in ("seed", "seed", "median")
+    ]
+    assert (tmp_path / "out" / "digits.png").read_bytes().startswith(b"\x89PNG")
+    assert tsee.load(tmp_path / "out" / "model").transform(tsee.datasets.load_digits().x_test).shape == (599, 2)
+
+
+def test_demo_to_an_unwritable_place(quick, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(main, ["demo", "-o", str(tmp_path / "file" / "out")])
+    assert result.exit_code == 1
+    assert "Error: The model cannot be written to" in result.output
+    assert "Traceback" not in result.output
