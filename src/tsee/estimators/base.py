@@ -23,11 +23,21 @@ from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork, fold
 from tsee.preprocessing import evenly, fit_preprocessing
 from tsee.training import steps_per_epoch, train
 
-__all__ = ["DataWarning", "Deep", "HighOrder", "Loss", "ParametricMap", "resolve_perplexity", "warn"]
+__all__ = [
+    "DataWarning",
+    "Deep",
+    "HighOrder",
+    "Loss",
+    "ParametricMap",
+    "resolve_batch_size",
+    "resolve_perplexity",
+    "warn",
+]
 
-# "auto" epochs: training is a matter of steps, and of seeing the data a few times at the least.
-AUTO_STEPS = 2000
-AUTO_EPOCHS = 10
+# Training is a matter of steps, of seeing the data a few times at the least, and not too often.
+AUTO_STEPS = 1800
+MIN_EPOCHS, MAX_EPOCHS = 10, 100
+MIN_BATCH, MAX_BATCH = 128, 1024
 TRANSFORM_ROWS = 1024
 # The share of training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
@@ -84,13 +94,14 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             if flattening is not None:
                 flattening.height = max(0.0, 1 - progress / FLAT_AFTER)
 
+        batch_size = resolve_batch_size(self.batch_size, n_rows)
         loss_of, fitted = self._make_loss(inputs, device, generator)
         history = train(
             network,
             loss_of,
             n_rows,
-            batch_size=self.batch_size,
-            max_epochs=resolve_epochs(self.max_epochs, n_rows, self.batch_size),
+            batch_size=batch_size,
+            max_epochs=resolve_epochs(self.max_epochs, n_rows, batch_size),
             learning_rate=self.learning_rate,
             optimizer=self.optimizer,
             generator=generator,
@@ -235,10 +246,17 @@ def resolve_device(device: str | torch.device) -> torch.device:
     return resolved
 
 
+def resolve_batch_size(batch_size: int | None, n_rows: int) -> int:
+    """An eighth of the rows, rounded down to a power of two, within bounds."""
+    if batch_size is not None:
+        return int(batch_size)
+    return min(MAX_BATCH, max(MIN_BATCH, 2 ** int(math.log2(n_rows / 8)) if n_rows > 8 else 1))
+
+
 def resolve_epochs(max_epochs: int | None, n_rows: int, batch_size: int) -> int:
     if max_epochs is not None:
         return int(max_epochs)
-    return max(AUTO_EPOCHS, math.ceil(AUTO_STEPS / steps_per_epoch(n_rows, batch_size)))
+    return min(MAX_EPOCHS, max(MIN_EPOCHS, math.ceil(AUTO_STEPS / steps_per_epoch(n_rows, batch_size))))
 
 
 def resolve_perplexity(perplexity: float, n_candidates: int, candidates: str) -> float:

@@ -25,6 +25,7 @@ __all__ = ["DtSEE", "HotSEE"]
 AUTO_CENTRES = 2000
 NOISE_NEIGHBORS = 100
 SEARCH_ROWS = 4096
+MAX_JITTER = 0.5
 
 
 class ExemplarMap(ParametricMap):
@@ -187,14 +188,18 @@ def sampled_objective(
     """One exemplar a point, drawn from its probabilities; those drawn are everybody's sample."""
     cumulative = affinities.probabilities.cumsum(1)
     cumulative[:, -1] = 1.0
+    jitter = estimator.jitter
+    if jitter is None:
+        # As with the width of a kernel: the more data, the less there is to smooth over.
+        jitter = min(MAX_JITTER, MAX_JITTER * (1000 / len(inputs)) ** 0.5)
 
     def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
         draw = torch.searchsorted(cumulative[rows], torch.rand(len(rows), 1, generator=generator), right=True)
         drawn = affinities.indices[rows].gather(1, draw).squeeze(1)
         points, others = inputs[rows], exemplars[drawn]
-        if estimator.jitter:
+        if jitter:
             # Noise in proportion to the gap between neighbours: the map is held smooth where data are few.
-            length = (points - others).norm(dim=1, keepdim=True) * (estimator.jitter / points.shape[1] ** 0.5)
+            length = (points - others).norm(dim=1, keepdim=True) * (jitter / points.shape[1] ** 0.5)
             points = points + length * torch.randn(points.shape, generator=generator)
             others = others + length * torch.randn(others.shape, generator=generator)
         Y, V = _embed(network, points.to(device), others.to(device))
@@ -260,7 +265,7 @@ class DtSEE(Deep, ExemplarMap):
         kmeans_iterations: int = 10,
         contrast: str = "sampled",
         exaggeration: float = 2.0,
-        jitter: float = 0.5,
+        jitter: float | None = None,
         n_neighbors: int | None = None,
         n_noise: int = 100,
         noise_weight: float | str = "auto",
@@ -270,7 +275,7 @@ class DtSEE(Deep, ExemplarMap):
         network: nn.Module | None = None,
         n_inputs: int | None = 50,
         spare_dimensions: int = 8,
-        batch_size: int = 1024,
+        batch_size: int | None = None,
         max_epochs: int | None = None,
         learning_rate: float = 0.01,
         optimizer: str = "adam",
@@ -355,7 +360,7 @@ class HotSEE(HighOrder, ExemplarMap):
         kmeans_iterations: int = 10,
         contrast: str = "sampled",
         exaggeration: float = 2.0,
-        jitter: float = 0.5,
+        jitter: float | None = None,
         n_neighbors: int | None = None,
         n_noise: int = 100,
         noise_weight: float | str = "auto",
@@ -365,9 +370,9 @@ class HotSEE(HighOrder, ExemplarMap):
         normalization: str | None = "layer",
         n_inputs: int | None = 50,
         spare_dimensions: int = 8,
-        batch_size: int = 1024,
+        batch_size: int | None = None,
         max_epochs: int | None = None,
-        learning_rate: float = 0.01,
+        learning_rate: float = 0.03,
         optimizer: str = "adam",
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,

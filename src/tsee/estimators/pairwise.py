@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tsee.affinities import joint_probabilities
-from tsee.estimators.base import Deep, HighOrder, Loss, ParametricMap, resolve_perplexity
+from tsee.estimators.base import Deep, HighOrder, Loss, ParametricMap, resolve_batch_size, resolve_perplexity
 from tsee.estimators.parameters import documented
 from tsee.objectives import pairwise_loss
 from tsee.training import steps_per_epoch
@@ -24,7 +24,8 @@ class PairwiseMap(ParametricMap):
     def _make_loss(
         self, inputs: Tensor, device: torch.device, generator: torch.Generator
     ) -> tuple[Loss, dict[str, Any]]:
-        smallest = len(inputs) // steps_per_epoch(len(inputs), self.batch_size)
+        batch_size = resolve_batch_size(self.batch_size, len(inputs))
+        smallest = len(inputs) // steps_per_epoch(len(inputs), batch_size)
         perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbours in a batch (see batch_size)")
 
         def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
@@ -80,7 +81,7 @@ class PtSNE(Deep, PairwiseMap):
         network: nn.Module | None = None,
         n_inputs: int | None = 50,
         spare_dimensions: int = 8,
-        batch_size: int = 1024,
+        batch_size: int | None = None,
         max_epochs: int | None = None,
         learning_rate: float = 0.01,
         optimizer: str = "adam",
@@ -148,9 +149,9 @@ class HotSNE(HighOrder, PairwiseMap):
         normalization: str | None = "layer",
         n_inputs: int | None = 50,
         spare_dimensions: int = 8,
-        batch_size: int = 1024,
+        batch_size: int | None = None,
         max_epochs: int | None = None,
-        learning_rate: float = 0.01,
+        learning_rate: float = 0.03,
         optimizer: str = "adam",
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,

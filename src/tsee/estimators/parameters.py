@@ -124,11 +124,11 @@ PARAMETERS: dict[str, Parameter] = {
         '"sampled" contrast.',
     ),
     "jitter": Parameter(
-        "a number of at least 0",
-        _real(0),
+        "a number of at least 0 or None",
+        _or_none(_real(0)),
         "Noise added to rows and exemplars while training, as a share of the distance between the two: it "
-        'keeps the map smooth between the data, so that new rows find their place. Only for the "sampled" '
-        "contrast.",
+        "keeps the map smooth between the data, so that new rows find their place. None takes 0.5 up to 1,000 "
+        'rows and less for more of them, by their square root. Only for the "sampled" contrast.',
     ),
     "n_neighbors": Parameter(
         "an integer of at least 1 or None",
@@ -187,14 +187,15 @@ PARAMETERS: dict[str, Parameter] = {
     "n_hidden": Parameter("an integer of at least 1", _whole(1), "High-order hidden units (m)."),
     "order": Parameter("an integer of at least 1", _whole(1), "The order of the feature interactions (O)."),
     "batch_size": Parameter(
-        "an integer of at least 2",
-        _whole(2),
-        "Rows in a mini-batch; the batches of an epoch are made of even size, this at the most.",
+        "an integer of at least 2 or None",
+        _or_none(_whole(2)),
+        "Rows in a mini-batch; the batches of an epoch are made of even size, this at the most. None takes an "
+        "eighth of the rows, at least 128 and at most 1,024.",
     ),
     "max_epochs": Parameter(
         "an integer of at least 1 or None",
         _or_none(_whole(1)),
-        "Passes over the data. None takes as many as make about 2,000 steps, at least 10.",
+        "Passes over the data. None takes as many as make about 1,800 steps, at least 10 and at most 100.",
     ),
     "learning_rate": Parameter(
         "a number above 0",
