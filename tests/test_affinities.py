@@ -97,4 +97,12 @@ def test_the_nearest_candidates_are_a_dense_row_cut_and_rescaled():
     whole = conditional_probabilities(distances, 5.0)
     # The fewer candidates, the smaller the precision that gives the same perplexity, but not by much.
     assert (precisions(distances[:, :60], 5.0) <= precisions(distances, 5.0) * (1 + 1e-6)).all()
-    assert (cut - whole[:, :60]).abs().max() < 0.05
+    torch.testing.assert_close(cut, whole[:, :60] / whole[:, :60].sum(1, keepdim=True), atol=2e-3, rtol=0.05)
+
+
+def test_joint_probabilities_within_tight_clusters():
+    generator = torch.Generator().manual_seed(6)
+    X = torch.randn(5, 20, generator=generator).repeat(20, 1) + 1e-4 * torch.randn(100, 20, generator=generator)
+    torch.testing.assert_close(
+        joint_probabilities(X, 5.0).double(), joint_probabilities(X.double(), 5.0), atol=1e-6, rtol=1e-2
+    )

@@ -43,6 +43,11 @@ BAD_DATA = {
         pd.DataFrame({"size": [1.0, 2.0], "day": pd.to_datetime(["2020-01-01", "2020-01-02"])}),
         r"Column 'day' of X is not numeric",
     ),
+    "object column": (
+        pd.DataFrame({"size": [1.0, 2.0, 3.0], "note": np.array(["x", 1, None], dtype=object)}),
+        r"Column 'note' of X is not numeric",
+    ),
+    "sparse tensor": (torch.eye(3).to_sparse(), r"layout torch.sparse_coo: give X.to_dense\(\)"),
     "nothing": (None, r"Expected 2D array|NoneType"),
 }
 
@@ -107,6 +112,27 @@ def test_an_unusable_device():
     for device in ("warp", "cuda:7"):
         with pytest.raises(ValueError, match='\'device\' parameter is .* cannot use here .*: use "auto" or "cpu"'):
             DtSEE(device=device).fit(ROWS)
+
+
+def test_a_network_that_cannot_be_trained():
+    frozen = torch.nn.Linear(5, 2).requires_grad_(False)
+    with pytest.raises(ValueError, match="'network' parameter must have weights to train"):
+        DtSEE(network=frozen).fit(ROWS)
+
+    class Pair(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x), x
+
+    with pytest.raises(ValueError, match="must map rows to n_components=2 numbers, but it maps .* to tuple"):
+        DtSEE(network=Pair(5, 2)).fit(ROWS)
+
+
+def test_a_row_too_far_to_be_placed():
+    see = DtSEE(max_epochs=1, random_state=0).fit(ROWS)
+    far = ROWS.copy()
+    far[7] = 1e300
+    with pytest.raises(ValueError, match="Row 7 of X is too far from the data of fit to be placed"):
+        see.transform(far)
 
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE, PtSNE, HotSNE])

@@ -124,11 +124,19 @@ def test_every_kind_of_data_gives_the_same_map(n_inputs, digits, tmp_path):
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
 def test_pixels_to_255_and_pixels_to_1_give_the_same_map(cls, digits):
+    """The same up to rounding, which training amplifies little by little."""
     X = digits[0]
-    plain = quick(cls, max_epochs=5).fit(X)
-    scaled = quick(cls, max_epochs=5).fit(X / 16 + 1000)
-    extent = np.ptp(plain.embedding_)
-    np.testing.assert_allclose(scaled.embedding_, plain.embedding_, atol=0.01 * extent)
+    pixels = np.round(X * 255 / 16).astype(np.uint8)
+    plain = quick(cls, max_epochs=10).fit(pixels).embedding_
+    for other in (pixels / 255, (pixels / 255).astype(np.float32), pixels.astype(np.float64) + 1e8):
+        np.testing.assert_allclose(quick(cls, max_epochs=10).fit_transform(other), plain, atol=0.02 * np.ptp(plain))
+
+
+def test_a_constant_column_of_large_numbers_does_no_harm(digits):
+    X, y, X_new, y_new = digits
+    X, X_new = (np.c_[rows, np.full(len(rows), 1.7e9)] for rows in (X, X_new))
+    see = quick(DtSEE, max_epochs=30, batch_size=128, hidden_layers=(128, 128)).fit(X)
+    assert knn_error(see.embedding_, y, see.transform(X_new), y_new, k=5)[5] < 0.15
 
 
 def test_huge_and_tiny_units(digits):
@@ -192,8 +200,9 @@ def test_exemplar_forms(cls, exemplars, contrast, digits):
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
 def test_points_are_rows_and_centres_are_means(cls, digits):
     X = digits[0]
-    points = quick(cls, n_exemplars=50, n_inputs=None).fit(X).exemplars_
-    assert all(np.abs(X - point).sum(1).min() < 1e-3 for point in points)
+    see = quick(cls, n_exemplars=50, n_inputs=None).fit(X)
+    np.testing.assert_allclose(see.exemplars_, X[see.exemplar_indices_], atol=1e-3)
+    np.testing.assert_array_equal(see.exemplar_embedding_, see.embedding_[see.exemplar_indices_])
     centres = quick(cls, exemplars="centres", n_exemplars=20, n_inputs=None).fit(X).exemplars_
     nearest = np.square(X[:, None] - centres).sum(2).argmin(1)
     again = np.stack([X[nearest == j].mean(0) for j in range(20)])
@@ -202,12 +211,26 @@ def test_points_are_rows_and_centres_are_means(cls, digits):
 
 @pytest.mark.parametrize("exemplars", ["points", "centres"])
 def test_noise_with_every_exemplar_near_is_the_full_form(exemplars, digits):
-    parameters = dict(exemplars=exemplars, n_exemplars=40, perplexity=5, n_inputs=None)
-    full = quick(DtSEE, contrast="full", **parameters).fit(digits[0])
-    n_candidates = 40 if exemplars == "centres" else 39
-    noise = quick(DtSEE, contrast="noise", n_neighbors=n_candidates, **parameters).fit(digits[0])
-    if exemplars == "centres":  # points leave a row's own exemplar to the noise
-        np.testing.assert_allclose(noise.history_["loss"], full.history_["loss"], rtol=1e-4)
+    # A row that is an exemplar has one fewer to choose from: with all rows points, every row has.
+    parameters = dict(
+        exemplars=exemplars, perplexity=5, n_inputs=None, n_exemplars=40 if exemplars == "centres" else None
+    )
+    X = digits[0][:100]
+    full = quick(DtSEE, contrast="full", **parameters).fit(X)
+    noise = quick(DtSEE, contrast="noise", n_neighbors=40 if exemplars == "centres" else 99, **parameters).fit(X)
+    np.testing.assert_allclose(noise.history_["loss"], full.history_["loss"], rtol=1e-4)
+
+
+@pytest.mark.parametrize("contrast", ["full", "noise"])
+@pytest.mark.parametrize("exemplars", ["points", "centres"])
+@pytest.mark.parametrize("perplexity", [3, 10])
+def test_the_papers_forms_train_at_ordinary_settings(contrast, exemplars, perplexity, digits):
+    X, y, X_new, y_new = digits
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingWarning)
+        see = DtSEE(contrast=contrast, exemplars=exemplars, perplexity=perplexity, max_epochs=15, random_state=0).fit(X)
+    assert np.isfinite(see.history_["loss"]).all()
+    assert knn_error(see.embedding_, y, see.transform(X_new), y_new, k=5)[5] < 0.2
 
 
 def test_conjugate_gradient_trains_all_four(digits):
@@ -244,6 +267,24 @@ def test_a_network_of_ones_own(cls, digits):
         cls(network=Squash(50, 3)).fit(digits[0])
 
 
+def test_a_network_that_draws_at_random_is_seeded_too(digits):
+    network = torch.nn.Sequential(torch.nn.Linear(64, 30), torch.nn.Dropout(), torch.nn.Linear(30, 2))
+    torch.manual_seed(1)
+    state = torch.random.get_rng_state()
+    first, second = (
+        DtSEE(network=network, n_inputs=None, max_epochs=3, random_state=0).fit_transform(digits[0]) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_parameters_changed_after_the_fit_do_not_change_the_fitted_map(digits):
+    see = quick(DtSEE).fit(digits[0])
+    see.set_params(n_components=3)
+    assert see.transform(digits[2]).shape == (200, 2)
+    assert len(see.get_feature_names_out()) == 2
+
+
 def test_duplicates_everywhere(digits):
     X = np.repeat(digits[0][:20], 30, axis=0)
     for exemplars in ("points", "centres"):
@@ -261,9 +302,14 @@ def test_what_took_effect_is_said(digits):
         see = quick(DtSEE, n_exemplars=500).fit(X)
     assert see.n_exemplars_ == 50
     assert see.n_exemplars == 500
-    with pytest.warns(DataWarning, match="'perplexity' parameter is 40, too large for 49 exemplars: 16.33 is used"):
+    with pytest.warns(DataWarning, match="'perplexity' parameter is 40, too large for 49 exemplars .* 16.33 is used"):
         see = quick(DtSEE, perplexity=40).fit(X)
     assert see.perplexity_ == pytest.approx(49 / 3)
+    for contrast in ("sampled", "noise"):
+        with pytest.warns(DataWarning, match=r"too large for 6 exemplars \(see n_neighbors\): 2 is used") as caught:
+            see = quick(DtSEE, perplexity=8, n_neighbors=6, contrast=contrast).fit(X)
+        assert see.perplexity_ == 2
+        assert caught[0].filename == __file__  # the user's line, not one of tsee's
     with pytest.warns(DataWarning, match="'perplexity' parameter is 10, too large for 15 neighbours in a batch"):
         see = quick(PtSNE, batch_size=17).fit(X)
     repeated = np.repeat(X[:10], 20, axis=0)

@@ -47,3 +47,16 @@ def test_equal_rows_far_from_the_origin_are_at_distance_zero():
     assert distances[0, 0] == 0
     assert distances[1, 0] == 0
     assert distances[2].tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("radius", [1e-2, 1e-3, 1e-4, 1e-6])
+def test_tight_clusters_far_apart(radius):
+    """Where products of float32 rows have lost the distances within a cluster."""
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(20, 50, generator=generator)
+    X = centres.repeat(50, 1) + radius * torch.randn(1000, 50, generator=generator)
+    indices, distances = nearest(X, X, 10, exclude=torch.arange(1000))
+    _, expected = naive(X, X, 10, torch.arange(1000))
+    torch.testing.assert_close(distances.double(), expected, rtol=1e-3, atol=0)
+    chosen = (X.double()[:, None] - X.double()[indices]).square().sum(2)
+    torch.testing.assert_close(chosen, expected, rtol=1e-3, atol=0)

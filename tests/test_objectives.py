@@ -156,3 +156,31 @@ def test_exaggeration_multiplies_the_attraction_only():
     Y, V = draw(6, 2), draw(6, 2, seed=1)
     once, twice = sampled_loss(Y, V, exaggeration=1.0), sampled_loss(Y, V, exaggeration=2.0)
     torch.testing.assert_close(twice - once, torch.log1p((Y - V).square().sum(1)).mean())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_probabilities_that_all_but_vanish_leave_the_loss_finite(dtype):
+    tiny = torch.finfo(dtype).smallest_normal / 1000  # so small that a division by n makes it zero
+    P = torch.tensor([[1.0, tiny, 0.0], [0.5, 0.5, tiny]], dtype=dtype)
+    Y, V = torch.zeros(2, 2, dtype=dtype), torch.ones(3, 2, dtype=dtype)
+    assert torch.isfinite(exemplar_loss(Y, V, P))
+    near = V.expand(2, 3, 2)
+    assert torch.isfinite(noise_contrastive_loss(Y, near, near[:, :0], P, 1.0))
+
+
+def test_a_points_own_exemplar_counts_for_nothing():
+    n = 4
+    Y, others = draw(n, 2, grad=True), draw(3, 2, seed=2)
+    V = torch.cat([Y, others])
+    P = exemplar_probabilities(n, n + 3)
+    own = torch.tensor([0, 1, 2, -1])
+    P[[0, 1, 2], [0, 1, 2]] = 0
+    P = P / P.sum(1, keepdim=True)
+    total = sum(similarity(Y[i], V[j]) for i in range(n) for j in range(n + 3) if own[i] != j)
+    expected = 0.0
+    for i, j in itertools.product(range(n), range(n + 3)):
+        p = float(P[i, j]) / n
+        if p > 0:
+            expected += p * math.log(p * total / similarity(Y[i], V[j]))
+    assert float(exemplar_loss(Y, V, P, own)) == pytest.approx(expected)
+    assert gradcheck(lambda Y: exemplar_loss(Y, torch.cat([Y, others]), P, own), (Y,))

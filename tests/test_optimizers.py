@@ -74,3 +74,22 @@ def test_parameters_that_play_no_part_stay():
     ConjugateGradient([x, idle], n_searches=5).step(lambda: x.square().sum())
     assert x.abs().max() < 1e-3
     assert torch.equal(idle.detach(), torch.ones(2))
+
+
+def test_an_interrupted_search_leaves_the_best_place_found():
+    x = torch.tensor([-1.0, 1.0], dtype=torch.float64, requires_grad=True)
+    evaluated = []
+
+    def loss():
+        value = 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2
+        evaluated.append((x.detach().clone(), float(value.detach())))
+        if len(evaluated) == 12:
+            raise KeyboardInterrupt
+        return value
+
+    with pytest.raises(KeyboardInterrupt):
+        ConjugateGradient([x], n_searches=20).step(loss)
+    start = evaluated[0][1]
+    kept = [value for place, value in evaluated if torch.equal(place, x.detach())]
+    assert kept
+    assert kept[0] < start

@@ -48,6 +48,7 @@ def test_a_loaded_model_is_the_saved_one(cls, normalization, n_inputs, digits, t
         np.testing.assert_array_equal(again.exemplars_, see.exemplars_)
         np.testing.assert_array_equal(again.exemplar_embedding_, see.exemplar_embedding_)
         assert again.n_exemplars_ == see.n_exemplars_
+        np.testing.assert_array_equal(again.exemplar_indices_, see.exemplar_indices_)
     again.save(tmp_path / "again")
     names = ["config.json", "model.safetensors"]
     assert [(tmp_path / "again" / n).read_bytes() for n in names] == [
@@ -93,8 +94,17 @@ def test_an_unfitted_estimator_is_not_saved(tmp_path):
 
 
 def damage_config(folder, **changes):
+    """As a hand or a fault would change it."""
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def forge_config(folder, **changes):
+    """As somebody would who means to mislead: the checksum is right."""
+    from tsee.persistence import _config_checksum
+
+    config = {**json.loads((folder / "config.json").read_text()), **changes}
+    (folder / "config.json").write_text(json.dumps({**config, "config_checksum": _config_checksum(config)}))
 
 
 def flip_a_byte(folder):
@@ -126,13 +136,15 @@ DAMAGE = {
     "a list": (lambda f: (f / "config.json").write_text("[]"), "does not say that it is one"),
     "another format": (lambda f: damage_config(f, format="umap"), "does not say that it is one"),
     "a newer format": (lambda f: damage_config(f, format_version=99), "has format 99, and this tsee reads format 1"),
-    "an unknown estimator": (lambda f: damage_config(f, estimator="os.system"), "which this tsee does not know"),
-    "an unknown parameter": (lambda f: damage_config(f, parameters={"a": 1}), "does not hold together"),
+    "another scale": (lambda f: damage_config(f, scale=9.0), "config.json .* is damaged"),
+    "another perplexity": (lambda f: damage_config(f, perplexity="a"), "config.json .* is damaged"),
+    "an unknown estimator": (lambda f: forge_config(f, estimator="os.system"), "which this tsee does not know"),
+    "an unknown parameter": (lambda f: forge_config(f, parameters={"a": 1}), "does not hold together"),
     "another network": (
-        lambda f: damage_config(f, network={"kind": "DeepNetwork", "config": {"n_inputs": 3, "n_components": 2}}),
+        lambda f: forge_config(f, network={"kind": "DeepNetwork", "config": {"n_inputs": 3, "n_components": 2}}),
         "does not hold together",
     ),
-    "other features": (lambda f: damage_config(f, n_features_in=3), "differ in their features"),
+    "no history": (lambda f: forge_config(f, history=None), "does not hold together"),
     "a flipped bit": (flip_a_byte, "model.safetensors .* is damaged"),
     "a cut file": (cut, "model.safetensors .* is damaged"),
     "another model's tensors": (another_models_tensors, "model.safetensors .* is damaged"),
@@ -207,3 +219,21 @@ def test_a_killed_save_leaves_a_whole_model(moment, model, digits):
     again.save(folder)  # and the next save cleans up
     assert os.listdir(folder.parent) == ["model"]
     np.testing.assert_array_equal(tsee.load(folder).embedding_, see.embedding_)
+
+
+def test_a_model_behind_a_link(model, digits, tmp_path):
+    see, folder = model
+    (tmp_path / "link").symlink_to(folder)
+    for _ in range(3):
+        see.save(tmp_path / "link")
+        np.testing.assert_array_equal(tsee.load(tmp_path / "link").embedding_, see.embedding_)
+    assert sorted(os.listdir(tmp_path)) == ["link", "model"]
+
+
+def test_a_subclass_is_not_saved_as_something_that_cannot_be_loaded(digits, tmp_path):
+    class Mine(DtSEE):
+        pass
+
+    with pytest.raises(ModelError, match="A Mine cannot be saved"):
+        fitted(Mine, digits[0]).save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []

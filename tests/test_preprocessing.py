@@ -51,7 +51,7 @@ def test_axes_are_the_principal_ones(X, most, monkeypatch):
 
 def test_the_unit_and_the_offset_do_not_matter(X):
     plain = fit_preprocessing(X, 5, generator()).apply(X)
-    for unit, offset in ((255.0, 0.0), (1e-200, 0.0), (1e200, 0.0), (1.0, 1e6)):
+    for unit, offset in ((255.0, 0.0), (1e-200, 0.0), (1e200, 0.0), (1.0, 1e6), (1.0, -1e9)):
         other = X * unit + offset
         torch.testing.assert_close(fit_preprocessing(other, 5, generator()).apply(other), plain, atol=1e-3, rtol=1e-3)
 
@@ -87,3 +87,14 @@ def test_evenly_hides_how_many_rows_came():
         assert torch.equal(evenly(double, rows), torch.tensor(rows * 2))
         assert torch.equal(evenly(double, torch.tensor(rows)), torch.tensor(rows * 2))
     assert all(n % 32 == 0 for n in seen)
+
+
+@pytest.mark.parametrize("n_inputs", [None, 5])
+def test_a_constant_column_of_large_numbers_changes_nothing(X, n_inputs):
+    """As a time stamp that is the same in every row."""
+    plain = fit_preprocessing(X, n_inputs, generator()).apply(X)
+    stamped = np.c_[X, np.full(len(X), 1.7e9)]
+    other = fit_preprocessing(stamped, n_inputs, generator()).apply(stamped)
+    if n_inputs is None:
+        other = other[:, :-1] * np.sqrt(40 / 41)  # the mean variance is over one feature more
+    torch.testing.assert_close(other, plain, atol=1e-3, rtol=1e-3)

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from tsee.training import TrainingWarning, batches, steps_per_epoch, train
+from tsee.messages import TrainingWarning
+from tsee.training import batches, steps_per_epoch, train
 
 
 @pytest.mark.parametrize(("n", "size"), [(10, 3), (100, 100), (100, 64), (3, 2), (2, 2), (7, 1000)])
@@ -101,7 +102,7 @@ def test_a_gradient_that_is_not_finite_is_caught():
 
 def test_a_diverging_loss_is_caught():
     network, loss_of = problem()
-    with pytest.warns(TrainingWarning, match="a lower learning_rate than 1e"):
+    with pytest.warns(TrainingWarning, match="a lower learning_rate may help"):
         run(network, loss_of, learning_rate=1e6)
     assert all(torch.isfinite(p).all() for p in network.parameters())
 
@@ -113,3 +114,21 @@ def test_an_undisturbed_run_says_nothing(capsys):
         run(network, loss_of, verbose=True)  # not a terminal: no bar either
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_conjugate_gradient_searches_one_function_a_batch():
+    """What a loss draws is drawn alike at each evaluation of a line search."""
+    network, loss_of = problem()
+    generator = torch.Generator().manual_seed(0)
+    draws = []
+
+    def noisy(net, rows):
+        draws.append((tuple(rows.tolist()), float(torch.rand(1, generator=generator))))
+        return loss_of(net, rows) + draws[-1][1]
+
+    train(network, noisy, 100, batch_size=50, max_epochs=3, learning_rate=0.1, optimizer="cg", generator=generator)
+    by_batch = {}
+    for rows, value in draws[:-1]:
+        by_batch.setdefault(rows, set()).add(value)
+    assert all(len(values) == 1 for values in by_batch.values())
+    assert len({value for values in by_batch.values() for value in values}) == len(by_batch)

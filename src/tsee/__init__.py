@@ -7,9 +7,9 @@ estimators; `DtSEE` is the one to start with.
 from importlib.metadata import version
 
 from tsee import datasets, metrics, plots
-from tsee.estimators import DataWarning, DtSEE, HotSEE, HotSNE, PtSNE
+from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
+from tsee.messages import DataWarning, TrainingWarning
 from tsee.persistence import ModelError, load
-from tsee.training import TrainingWarning
 
 __version__ = version("tsee")
 

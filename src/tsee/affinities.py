@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Affinities", "conditional_probabilities", "gaussian", "joint_probabilities", "precisions"]
+__all__ = ["Affinities", "conditional_probabilities", "gaussian", "joint_probabilities", "precisions", "to_double"]
 
 # The logarithm of the precision is sought by Newton steps kept inside a bracket. Rows whose distances tie
 # have no solution and end at the bracket's end; as many halvings as this reach it to a float's precision.
@@ -73,7 +73,8 @@ def gaussian(squared_distances: Tensor, beta: Tensor) -> Tensor:
 def precisions(squared_distances: Tensor, perplexity: float) -> Tensor:
     """The precision of each row at which its probabilities have the given perplexity, float64."""
     # Only differences count, in units of the one that would be about right: that of the u-th nearest.
-    gaps = (squared_distances - squared_distances.amin(1, keepdim=True)).double()  # (n, k)
+    gaps = squared_distances - squared_distances.amin(1, keepdim=True)  # (n, k)
+    gaps = to_double(gaps)
     spread = gaps.kthvalue(min(int(perplexity) + 1, gaps.shape[1]), dim=1).values
     spread = torch.where((spread > 0) & torch.isfinite(spread), spread, 1.0)
     gaps /= spread[:, None]
@@ -123,8 +124,15 @@ def joint_probabilities(X: Tensor, perplexity: float) -> Tensor:
     Tensor of shape (n, n)
         Zero on the diagonal; all entries together sum to 1.
     """
-    norms = X.square().sum(1)
-    distances = (norms[:, None] + norms - 2 * X @ X.T).clamp_min_(0)
+    rows = to_double(X)  # products of float32 rows cannot tell the distances within a tight cluster apart
+    rows = rows - rows.mean(0)
+    norms = rows.square().sum(1)
+    distances = (norms[:, None] + norms - 2 * rows @ rows.T).clamp_min_(0)
     distances.fill_diagonal_(torch.inf)
     conditional = conditional_probabilities(distances, perplexity)
-    return (conditional + conditional.T) / (2 * len(X))
+    return ((conditional + conditional.T) / (2 * len(X))).to(device=X.device, dtype=X.dtype)
+
+
+def to_double(values: Tensor) -> Tensor:
+    """In float64, on the CPU where the device has none (Apple's MPS)."""
+    return values.cpu().double() if values.device.type == "mps" else values.double()

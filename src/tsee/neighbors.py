@@ -13,6 +13,8 @@ TILE_ROWS = 256
 TILE_COLUMNS = 16384
 # Candidates are first compared by the minimum of a group of this many.
 GROUP = 64
+# Candidates taken beyond those wanted, so that rounding cannot keep out one that is nearer.
+MARGIN = 8
 
 
 def nearest(X: Tensor, E: Tensor, k: int, *, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -46,7 +48,14 @@ def nearest(X: Tensor, E: Tensor, k: int, *, exclude: Tensor | None = None) -> t
     for start in range(0, n, TILE_ROWS):
         block = X[start : start + TILE_ROWS].to(device=E.device, dtype=E.dtype) - centre
         own = None if exclude is None else exclude[start : start + TILE_ROWS].to(E.device)
-        found, squared = _nearest_block(block, E, half_norms, k, own)
+        found, squared, certain = _nearest_block(block, E, half_norms, k, own)
+        if not bool(certain.all()) and E.dtype != torch.float64 and E.device.type != "mps":
+            # Clusters so tight that the products of float32 rows cannot tell their members apart.
+            left = torch.nonzero(~certain).squeeze(1)
+            again = _nearest_block(
+                block[left].double(), E.double(), half_norms.double(), k, None if own is None else own[left]
+            )
+            found[left], squared[left] = again[0], again[1].to(squared.dtype)
         indices[start : start + len(block)] = found.cpu()
         distances[start : start + len(block)] = squared.cpu()
     return indices, distances
@@ -54,9 +63,11 @@ def nearest(X: Tensor, E: Tensor, k: int, *, exclude: Tensor | None = None) -> t
 
 def _nearest_block(
     block: Tensor, E: Tensor, half_norms: Tensor, k: int, exclude: Tensor | None
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The k nearest, their squared distances, and whether no other can be nearer, given what rounding loses."""
     scores: list[Tensor] = []
     candidates: list[Tensor] = []
+    wanted = min(k + MARGIN, len(E))
     for start in range(0, len(E), TILE_COLUMNS):
         part = E[start : start + TILE_COLUMNS]
         # |x - e|^2 / 2 less the part that is the same for every candidate: (rows, columns)
@@ -64,15 +75,19 @@ def _nearest_block(
         if exclude is not None:
             rows = torch.nonzero((exclude >= start) & (exclude < start + len(part))).squeeze(1)
             tile[rows, exclude[rows] - start] = torch.inf
-        score, column = _smallest(tile, min(k, len(part)))
+        score, column = _smallest(tile, min(wanted, len(part)))
         scores.append(score)
         candidates.append(column + start)
-    position = torch.cat(scores, 1).topk(k, dim=1, largest=False, sorted=False).indices
-    found = torch.cat(candidates, 1).gather(1, position)  # (rows, k)
+    score, position = torch.cat(scores, 1).topk(wanted, dim=1, largest=False, sorted=False)
+    found = torch.cat(candidates, 1).gather(1, position)  # (rows, wanted)
     # The products lose digits where the norms are large beside the distance; differences do not.
-    squared = (block[:, None, :] - E[found]).square_().sum(2)  # (rows, k)
+    squared = (block[:, None, :] - E[found]).square_().sum(2)  # (rows, wanted)
+    squared.masked_fill_(torch.isinf(score), torch.inf)
     squared, order = squared.sort(dim=1, stable=True)
-    return found.gather(1, order), squared
+    half_norm = block.square().sum(1) / 2
+    bound = 8 * torch.finfo(E.dtype).eps * (half_norm + half_norms.max())
+    certain = (wanted == len(E)) | (squared[:, k - 1] / 2 < score.amax(1) + half_norm - bound)
+    return found.gather(1, order)[:, :k], squared[:, :k], certain
 
 
 def _smallest(tile: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ a constant, an *attraction* along the pairs that carry probability, and a *repul
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -38,11 +39,11 @@ def pairwise_loss(Y: Tensor, P: Tensor) -> Tensor:
     P : Tensor of shape (n, n)
         Joint probabilities, zero on the diagonal, summing to 1 (equation 3).
     """
-    pull, log_z = _DensePairs.apply(Y, Y, P, True)
+    pull, log_z = _DensePairs.apply(Y, Y, P, torch.arange(len(Y), device=Y.device))
     return torch.xlogy(P, P).sum() + pull + log_z
 
 
-def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor) -> Tensor:
+def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None = None) -> Tensor:
     r"""KL divergence from points to exemplars, the objective of dt-SEE and hot-SEE (equations 9 to 12).
 
     .. math:: \ell = \sum_{i=1}^{n} \sum_{j=1}^{z} p_{j|i} \log \frac{p_{j|i}}{q_{j|i}}, \qquad
@@ -56,8 +57,10 @@ def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor) -> Tensor:
         The places of all exemplars.
     P : Tensor of shape (n, z)
         Each row sums to 1 (equation 8), and is divided by n here (equation 9).
+    own : Tensor of shape (n,), optional
+        For each point the exemplar that it is itself, or -1: such a pair counts for nothing.
     """
-    pull, log_z = _DensePairs.apply(Y, V, P, False)
+    pull, log_z = _DensePairs.apply(Y, V, P, own)
     return _entropy_term(P) + pull / len(Y) + log_z
 
 
@@ -115,19 +118,20 @@ def sampled_loss(Y: Tensor, V: Tensor, weights: Tensor | None = None, exaggerati
         a, a factor on the attraction: above 1 it draws clusters together.
     """
     pull = torch.log1p(_squared_distances(Y, V)).mean()
-    return exaggeration * pull + log_normalizer(Y, V, weights) - torch.tensor(float(len(Y))).log()
+    return exaggeration * pull + log_normalizer(Y, V, weights) - math.log(len(Y))
 
 
 def log_normalizer(Y: Tensor, V: Tensor, weights: Tensor | None = None) -> Tensor:
     r""":math:`\log \sum_i \sum_k u_k (1 + |y_i - v_k|^2)^{-1}`, the logarithm of the sum in equation 10."""
-    log_z: Tensor = _DensePairs.apply(Y, V, None, False, weights)[1]
+    log_z: Tensor = _DensePairs.apply(Y, V, None, None, weights)[1]
     return log_z
 
 
 def _entropy_term(probabilities: Tensor) -> Tensor:
     """The sum of p log p with p the probabilities divided by the number of points."""
     n = len(probabilities)
-    return torch.xlogy(probabilities, probabilities / n).sum() / n
+    # The division is taken out of the logarithm: p / n can vanish where p does not.
+    return (torch.xlogy(probabilities, probabilities).sum() - math.log(n) * probabilities.sum()) / n
 
 
 def _squared_distances(Y: Tensor, V: Tensor) -> Tensor:
@@ -143,7 +147,7 @@ class _DensePairs(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, Y: Tensor, V: Tensor, P: Tensor | None, exclude_diagonal: bool, weights: Tensor | None = None
+        ctx: Any, Y: Tensor, V: Tensor, P: Tensor | None, own: Tensor | None, weights: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         similarities = torch.zeros(len(Y), len(V), dtype=Y.dtype, device=Y.device)
         for y, v in zip(Y.unbind(1), V.unbind(1), strict=True):
@@ -151,8 +155,9 @@ class _DensePairs(torch.autograd.Function):
             similarities.addcmul_(difference, difference)
         pull = Y.new_zeros(()) if P is None else (P * torch.log1p(similarities)).sum()
         similarities.add_(1).reciprocal_()
-        if exclude_diagonal:
-            similarities.fill_diagonal_(0)
+        if own is not None:
+            rows = torch.nonzero(own >= 0).squeeze(1)
+            similarities[rows, own[rows]] = 0
         z = similarities.sum() if weights is None else (similarities @ weights).sum()
         ctx.save_for_backward(Y, V, P, similarities, z, weights)
         return pull, z.log()

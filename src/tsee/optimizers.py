@@ -61,8 +61,15 @@ class ConjugateGradient:
 
     def step(self, closure: Callable[[], Tensor]) -> float:
         """Lower ``closure``, which computes the loss of one batch, and return the loss reached."""
-        position = self._gather([p.data for p in self.parameters])
-        value, gradient = self._evaluate(position, closure)
+        self._position = self._gather([p.data for p in self.parameters])
+        try:
+            return self._descend(closure)
+        finally:
+            # The searches try places out in the parameters themselves; an interrupt must not leave them there.
+            self._scatter(self._position)
+
+    def _descend(self, closure: Callable[[], Tensor]) -> float:
+        value, gradient = self._evaluate(self._position, closure)
         if not math.isfinite(value):
             return value
         direction = -gradient
@@ -72,7 +79,7 @@ class ConjugateGradient:
         for _ in range(self.n_searches):
             if slope == 0:
                 break
-            found = self._search(position, value, direction, slope, length, closure)
+            found = self._search(self._position, value, direction, slope, length, closure)
             if found is None:
                 if steepest:
                     break
@@ -81,7 +88,7 @@ class ConjugateGradient:
                 length = 1 / (1 - slope)
                 continue
             step_length, value, new_gradient = found
-            position = position + step_length * direction
+            self._position = self._position + step_length * direction
             beta = float(new_gradient @ new_gradient - gradient @ new_gradient) / float(gradient @ gradient)
             direction = beta * direction - new_gradient
             gradient = new_gradient
@@ -90,7 +97,6 @@ class ConjugateGradient:
                 direction, slope, steepest = -gradient, -float(gradient @ gradient), True
             ratio = old_slope / slope if slope != 0 else self.MAX_SLOPE_RATIO
             length = step_length * min(self.MAX_SLOPE_RATIO, ratio)
-        self._scatter(position)
         return value
 
     def _search(

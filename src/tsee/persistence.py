@@ -46,29 +46,37 @@ def save(estimator: ParametricMap, path: str | PathLike[str]) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(estimator)
-    target = Path(path).absolute()
+    if type(estimator) is not ESTIMATORS.get(type(estimator).__name__):
+        raise ModelError(
+            f"A {type(estimator).__name__} cannot be saved, since load() would not know it: only "
+            f"{', '.join(ESTIMATORS)} themselves can be."
+        )
+    target = Path(path).resolve()
     staging, replaced = _beside(target, "saving"), _beside(target, "replaced")
-    tensors = _tensors(estimator)
+    tensors = safetensors.torch.save(_tensors(estimator))
+    config = _describe(estimator, checksum=hashlib.sha256(tensors).hexdigest())
+    config["config_checksum"] = _config_checksum(config)
+    description = json.dumps(config, indent=2, allow_nan=False).encode()
     try:
         _recover(target)
         _check_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir()
-        _write(staging / TENSORS, safetensors.torch.save(tensors))
-        config = _describe(estimator, checksum=_checksum(staging / TENSORS))
-        _write(staging / CONFIG, json.dumps(config, indent=2, allow_nan=False).encode())
+        _write(staging / TENSORS, tensors)
+        _write(staging / CONFIG, description)
         if target.exists():
             os.rename(target, replaced)
         os.rename(staging, target)
         shutil.rmtree(replaced, ignore_errors=True)
     except OSError as error:
-        shutil.rmtree(staging, ignore_errors=True)
         _recover(target)
         raise ModelError(
             f"The model cannot be written to {str(path)!r} ({error.strerror or error}): choose a folder "
             "that you may write to, with room on its disk."
         ) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def load(path: str | PathLike[str], *, network: nn.Module | None = None, device: str | torch.device = "auto") -> Any:
@@ -102,7 +110,7 @@ def load(path: str | PathLike[str], *, network: nn.Module | None = None, device:
     >>> bool((again.transform(X) == see.transform(X)).all())
     True
     """
-    folder = Path(path).absolute()
+    folder = Path(path).resolve()
     if not folder.exists() and _beside(folder, "replaced").exists():
         folder = _beside(folder, "replaced")  # a save was cut off between its two renames
     config = _read_config(folder)
@@ -129,6 +137,8 @@ def _tensors(estimator: ParametricMap) -> dict[str, Tensor]:
     if hasattr(estimator, "_exemplar_inputs"):
         tensors["exemplars.inputs"] = estimator._exemplar_inputs
         tensors["exemplars.embedding"] = torch.from_numpy(estimator.exemplar_embedding_)
+        if estimator.exemplar_indices_ is not None:
+            tensors["exemplars.indices"] = torch.from_numpy(estimator.exemplar_indices_)
     # Copies: safetensors refuses tensors that share memory, as the exemplars may with the data.
     return {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
 
@@ -202,8 +212,8 @@ def _restore(
         estimator._exemplar_inputs = tensors["exemplars.inputs"]
         estimator.exemplar_embedding_ = tensors["exemplars.embedding"].numpy()
         estimator.n_exemplars_ = len(estimator._exemplar_inputs)
-    if estimator.preprocessing_.mean.shape != (estimator.n_features_in_,):
-        raise ModelError(f"The model does not hold together: {CONFIG} and {TENSORS} differ in their features.")
+        indices = tensors.get("exemplars.indices")
+        estimator.exemplar_indices_ = None if indices is None else indices.numpy()
     return estimator
 
 
@@ -224,6 +234,8 @@ def _read_config(folder: Path) -> dict[str, Any]:
             f"The model in {str(folder)!r} has format {config.get('format_version')!r}, and this tsee reads "
             f"format {FORMAT_VERSION}: install the tsee that wrote it ({config.get('tsee_version')}) or a newer one."
         )
+    if config.get("config_checksum") != _config_checksum(config):
+        raise ModelError(f"{CONFIG} in {str(folder)!r} is damaged: it is not the file that was saved there.")
     if config.get("estimator") not in ESTIMATORS:
         raise ModelError(
             f"The model in {str(folder)!r} is of the kind {config.get('estimator')!r}, which this tsee does not know."
@@ -258,6 +270,12 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _config_checksum(config: dict[str, Any]) -> str:
+    """Of all that the configuration says but this."""
+    said = {name: value for name, value in config.items() if name != "config_checksum"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _checksum(path: Path) -> str:

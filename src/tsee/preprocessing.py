@@ -86,45 +86,45 @@ def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) 
     to everything that follows.
     """
     n_rows, n_features = X.shape
-    total = np.zeros(n_features)
-    largest = 0.0
+    mean = np.zeros(n_features)
     for rows in blocks(n_rows):
-        block = dense(X, rows)
-        total += block.sum(0, dtype=np.float64) / n_rows
-        largest = max(largest, float(np.abs(block).max()))
-    # Squares are summed in units of the largest value: they neither overflow nor vanish.
-    unit = Preprocessing(total, largest or 1.0, None)
+        mean += (dense(X, rows).astype(np.float64) / n_rows).sum(0)
+    # Squares are summed in units of the largest deviation: they neither overflow nor vanish.
+    largest = max(float(np.abs(dense(X, rows) - mean).max()) for rows in blocks(n_rows))
+    # A deviation of less than the data's own precision is no deviation.
+    noise = float(np.abs(mean).max()) * float(np.finfo(np.result_type(X.dtype, np.float32)).eps)
+    unit = Preprocessing(mean, largest if largest > noise else 1.0, None)
     if n_inputs is None or n_inputs >= n_features:
         variance = sum(float(unit(dense(X, rows)).double().square().sum()) for rows in blocks(n_rows)) / n_rows
-        return Preprocessing(total, _scale(variance / n_features, unit.scale), None)
+        return Preprocessing(mean, _scale(variance / n_features, unit.scale), None)
     kept = min(n_inputs, n_rows - 1)
     if n_features <= MAX_COVARIANCE:
-        span = torch.eye(n_features)
-        covariance = _product(X, unit, span)
+        span = None
+        covariance = _product(X, unit, None)
     else:
         span = torch.randn(n_features, min(kept + OVERSAMPLING, n_features), generator=generator)
         for _ in range(SUBSPACE_PASSES):
             span = torch.linalg.qr(_product(X, unit, torch.linalg.qr(span).Q).float()).Q
         covariance = span.T.double() @ _product(X, unit, span)
     values, axes = torch.linalg.eigh(covariance)  # ascending
-    leading = span.double() @ axes[:, -kept:].flip(1)  # (features, kept)
+    leading = axes[:, -kept:].flip(1)
+    leading = leading if span is None else span.double() @ leading  # (features, kept)
     # An axis points either way; the way of its largest weight makes it the same everywhere.
     signs = leading.gather(0, leading.abs().argmax(0, keepdim=True)).sign()
     basis = (leading * torch.where(signs == 0, 1.0, signs)).float().numpy()
-    return Preprocessing(total, _scale(float(values[-kept:].sum()) / kept, unit.scale), basis)
+    return Preprocessing(mean, _scale(float(values[-kept:].sum()) / kept, unit.scale), basis)
 
 
-def _product(X: Any, unit: Preprocessing, span: Tensor) -> Tensor:
-    """The covariance of ``X`` times ``span``, summed in float64 over blocks."""
-    total = torch.zeros(X.shape[1], span.shape[1], dtype=torch.float64)
-    whole = span.shape[0] == span.shape[1]
+def _product(X: Any, unit: Preprocessing, span: Tensor | None) -> Tensor:
+    """The covariance of ``X``, or its product with ``span``, summed in float64 over blocks."""
+    total: Tensor | float = 0.0
     for rows in blocks(X.shape[0]):
         block = unit(dense(X, rows))  # (rows, features)
-        total += block.T @ (block if whole else block @ span)
+        total = total + (block.T @ (block if span is None else block @ span)).double()
+    assert isinstance(total, Tensor)
     return total / X.shape[0]
 
 
 def _scale(variance: float, unit: float) -> float:
     """The scale for which a mean variance in the given unit becomes 1 (1 for data that do not vary)."""
-    # Below this the "variance" of float32 rows is rounding.
-    return unit * variance**0.5 if variance > 1e-14 else unit
+    return unit * variance**0.5 if variance > 0 else unit

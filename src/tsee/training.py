@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
+from tsee.messages import TrainingWarning, warn
 from tsee.optimizers import ConjugateGradient, scheduled_rate
 from tsee.progress import progress_bar
 
-__all__ = ["History", "TrainingWarning", "batches", "steps_per_epoch", "train"]
+__all__ = ["History", "batches", "steps_per_epoch", "train"]
 
 # A loss is a divergence of a few nats: an epoch this far above the best one is not noise.
 DIVERGENCE = 10.0
 BETAS = (0.9, 0.95)
-
-
-class TrainingWarning(UserWarning):
-    """Training ended before its last epoch; the weights kept are usable."""
 
 
 @dataclass
@@ -89,15 +85,15 @@ def train(
                     loss = _adam_step(adam, rate, network, loss_of, rows)
                 else:
                     assert conjugate is not None
-                    loss = conjugate.step(lambda rows=rows: loss_of(network, rows))  # type: ignore[misc]
-                if not loss < lowest + DIVERGENCE:
+                    loss = conjugate.step(_repeatable(network, loss_of, rows, generator))
+                if not _sound(loss, lowest):
                     break
                 if i == 0:
                     good = ended
                 total += loss * len(rows)
                 bar.update()
-            if not loss < lowest + DIVERGENCE:
-                _give_up(network, good, epoch, loss, learning_rate)
+            if not _sound(loss, lowest):
+                _give_up(network, good, epoch, loss, adam is not None)
                 break
             lowest = min(lowest, total / n_rows)
             history.loss.append(total / n_rows)
@@ -107,16 +103,15 @@ def train(
         else:
             with torch.no_grad():
                 loss = float(loss_of(network, rows))
-            if not loss < lowest + DIVERGENCE:
-                _give_up(network, good, max_epochs - 1, loss, learning_rate)
+            if not _sound(loss, lowest):
+                _give_up(network, good, max_epochs - 1, loss, adam is not None)
     except KeyboardInterrupt:
         if not _finite(network):  # interrupted between a bad step and its check
             network.load_state_dict(good[1])
-        warnings.warn(
+        warn(
             f"Training was interrupted after {len(history.loss)} of {max_epochs} epochs: "
             "what was learned until then is kept.",
             TrainingWarning,
-            stacklevel=2,
         )
     finally:
         bar.close()
@@ -142,16 +137,30 @@ def _adam_step(
     return value
 
 
-def _give_up(
-    network: nn.Module, good: tuple[int, dict[str, Tensor]], epoch: int, loss: float, learning_rate: float
-) -> None:
+def _repeatable(
+    network: nn.Module, loss_of: Callable[[nn.Module, Tensor], Tensor], rows: Tensor, generator: torch.Generator
+) -> Callable[[], Tensor]:
+    """The loss of one batch with the same draws at every call: a line search needs one function, not many."""
+    state = generator.get_state()
+
+    def closure() -> Tensor:
+        generator.set_state(state)
+        return loss_of(network, rows)
+
+    return closure
+
+
+def _sound(loss: float, lowest: float) -> bool:
+    return math.isfinite(loss) and loss < lowest + DIVERGENCE
+
+
+def _give_up(network: nn.Module, good: tuple[int, dict[str, Tensor]], epoch: int, loss: float, has_rate: bool) -> None:
     network.load_state_dict(good[1])
     kept = f"those of epoch {good[0]}" if good[0] else "those of the start"
-    warnings.warn(
-        f"Training diverged in epoch {epoch + 1} (loss {loss:.4g}): the last good weights, {kept}, are kept; "
-        f"a lower learning_rate than {learning_rate:g} may help.",
+    advice = "a lower learning_rate may help" if has_rate else 'optimizer="adam" may help'
+    warn(
+        f"Training diverged in epoch {epoch + 1} (loss {loss:.4g}): the last good weights, {kept}, are kept; {advice}.",
         TrainingWarning,
-        stacklevel=4,
     )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import math
-import warnings
 from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
@@ -19,6 +17,7 @@ from torch import Tensor, nn
 
 from tsee.data import blocks, check_rows, dense
 from tsee.estimators.parameters import check_parameters
+from tsee.messages import DataWarning, warn
 from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded
 from tsee.preprocessing import evenly, fit_preprocessing
 from tsee.training import steps_per_epoch, train
@@ -43,10 +42,6 @@ TRANSFORM_ROWS = 1024
 FLAT_AFTER = 0.5
 
 Loss = Callable[[nn.Module, Tensor], Tensor]
-
-
-class DataWarning(UserWarning):
-    """A parameter could not take effect as given on these data; what was used instead is said."""
 
 
 class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -80,12 +75,14 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X = check_rows(checked, X, reset=True)
         n_rows, n_features = X.shape
         if n_features < self.n_components:
-            warn(f"X has {n_features} feature(s), fewer than the {self.n_components} dimensions of the map.")
+            warn(
+                f"X has {n_features} feature(s), fewer than the {self.n_components} dimensions of the map.", DataWarning
+            )
         generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31)))
         preprocessing = fit_preprocessing(X, self.n_inputs, generator)
         inputs = preprocessing.apply(X)
         if not bool((inputs != inputs[:1]).any()):
-            warn("All rows of X are equal: the map is a single place.")
+            warn("All rows of X are equal: the map is a single place.", DataWarning)
         network = self._make_network(inputs.shape[1], generator).to(device)
         flattening = network if isinstance(network, FlatteningNetwork) else None
         _check_network(network, inputs[:2].to(device), self.n_components + (self.spare_dimensions if flattening else 0))
@@ -96,18 +93,21 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         batch_size = resolve_batch_size(self.batch_size, n_rows)
         loss_of, fitted = self._make_loss(inputs, device, generator)
-        history = train(
-            network,
-            loss_of,
-            n_rows,
-            batch_size=batch_size,
-            max_epochs=resolve_epochs(self.max_epochs, n_rows, batch_size),
-            learning_rate=self.learning_rate,
-            optimizer=self.optimizer,
-            generator=generator,
-            at_step=flatten,
-            verbose=bool(self.verbose),
-        )
+        # A network of the user's may draw from the global generators (dropout): they are lent and given back.
+        with torch.random.fork_rng():
+            torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator)))
+            history = train(
+                network,
+                loss_of,
+                n_rows,
+                batch_size=batch_size,
+                max_epochs=resolve_epochs(self.max_epochs, n_rows, batch_size),
+                learning_rate=self.learning_rate,
+                optimizer=self.optimizer,
+                generator=generator,
+                at_step=flatten,
+                verbose=bool(self.verbose),
+            )
         if flattening is not None:
             network = flattening.flat()
         # Fitted state is set only now: a fit that fails leaves the one before it whole.
@@ -160,7 +160,12 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X = check_rows(self, X, reset=False)
         places = np.empty((X.shape[0], self._n_features_out), dtype=np.float32)
         for rows in blocks(X.shape[0], TRANSFORM_ROWS):
-            places[rows] = self._places(evenly(self.preprocessing_, dense(X, rows)))
+            with np.errstate(over="ignore"):  # told below, with the row
+                inputs = evenly(self.preprocessing_, dense(X, rows))
+            places[rows] = self._places(inputs)
+        lost = np.flatnonzero(~np.isfinite(places).all(1))
+        if len(lost):
+            raise ValueError(f"Row {lost[0]} of X is too far from the data of fit to be placed: check its values.")
         return places
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -181,14 +186,12 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _places(self, inputs: Tensor) -> np.ndarray:
         """The network's output for inputs that have passed the preprocessing."""
         device = next((p.device for p in self.network_.parameters()), torch.device("cpu"))
-        places = torch.empty((len(inputs), self._n_features_out))
-        for rows in blocks(len(inputs), TRANSFORM_ROWS):
-            places[rows] = evenly(self.network_, inputs[rows].to(device)).cpu()
-        return places.numpy()
+        parts = [evenly(self.network_, inputs[rows].to(device)).cpu() for rows in blocks(len(inputs), TRANSFORM_ROWS)]
+        return torch.cat(parts).numpy()
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.n_components)
+        return int(self.embedding_.shape[1])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -265,31 +268,27 @@ def resolve_perplexity(perplexity: float, n_candidates: int, candidates: str) ->
     if perplexity <= limit:
         return float(perplexity)
     warn(
-        f"The 'perplexity' parameter is {perplexity:g}, too large for {n_candidates} {candidates}: {limit:.4g} is used."
+        f"The 'perplexity' parameter is {perplexity:g}, too large for {n_candidates} {candidates}: {limit:.4g} is used.",
+        DataWarning,
     )
     return limit
 
 
 def _check_network(network: nn.Module, rows: Tensor, n_components: int) -> None:
     """Say that a network of the user's does not fit before an hour of neighbours has been computed."""
+    if not any(p.requires_grad for p in network.parameters()):
+        raise ValueError("The 'network' parameter must have weights to train, but none of its requires a gradient.")
     try:
         with torch.no_grad():
-            shape = tuple(network.eval()(rows).shape)
-    except RuntimeError as error:
+            places = network.eval()(rows)
+    except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(
             f"The 'network' parameter must take rows of {rows.shape[1]} inputs (see n_inputs), "
             f"but it failed on them: {str(error).splitlines()[0]}."
         ) from error
+    shape = tuple(places.shape) if isinstance(places, Tensor) else type(places).__name__
     if shape != (len(rows), n_components):
         raise ValueError(
             f"The 'network' parameter must map rows to n_components={n_components} numbers, "
             f"but it maps {tuple(rows.shape)} to {shape}."
         )
-
-
-def warn(message: str) -> None:
-    """Warn in the name of the first line outside tsee, which is the user's."""
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("tsee."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, DataWarning, stacklevel=level)

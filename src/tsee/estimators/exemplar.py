@@ -11,11 +11,12 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from tsee.affinities import Affinities, conditional_probabilities, gaussian, precisions
+from tsee.affinities import Affinities, conditional_probabilities, gaussian, precisions, to_double
 from tsee.data import BLOCK_ROWS, blocks
-from tsee.estimators.base import Deep, HighOrder, Loss, ParametricMap, resolve_perplexity, warn
+from tsee.estimators.base import Deep, HighOrder, Loss, ParametricMap, resolve_perplexity
 from tsee.estimators.parameters import documented
 from tsee.exemplars import choose_centres, choose_points
+from tsee.messages import DataWarning, warn
 from tsee.neighbors import nearest
 from tsee.objectives import exemplar_loss, noise_contrastive_loss, sampled_loss
 from tsee.progress import progress_bar
@@ -34,24 +35,25 @@ class ExemplarMap(ParametricMap):
     def _make_loss(
         self, inputs: Tensor, device: torch.device, generator: torch.Generator
     ) -> tuple[Loss, dict[str, Any]]:
-        exemplars, own = self._choose(inputs, generator)
+        exemplars, own, fitted = self._choose(inputs, device, generator)
         n_candidates = len(exemplars) - (own is not None)
-        perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars")
         if self.contrast == "full":
+            perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars")
             loss_of = full_objective(self, inputs, exemplars, own, perplexity, device)
         else:
+            n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
+            perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)")
             affinities = self._affinities(inputs, exemplars, own, perplexity, n_candidates)
-            objective = noise_objective if self.contrast == "noise" else sampled_objective
-            loss_of = objective(self, inputs, exemplars, affinities, device, generator)
-        fitted = {
-            "perplexity_": perplexity,
-            "n_exemplars_": len(exemplars),
-            "_exemplar_inputs": exemplars,
-        }
-        return loss_of, fitted
+            if self.contrast == "noise":
+                loss_of = noise_objective(self, inputs, exemplars, own, affinities, device, generator)
+            else:
+                loss_of = sampled_objective(self, inputs, exemplars, affinities, device, generator)
+        return loss_of, {"perplexity_": perplexity, **fitted}
 
-    def _choose(self, inputs: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """The exemplars, and for each row which of them it is itself (-1 for none; None if that cannot be)."""
+    def _choose(
+        self, inputs: Tensor, device: torch.device, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None, dict[str, Any]]:
+        """The exemplars, for each row which of them it is itself (-1 for none; None if no row is), and attributes."""
         n_rows = len(inputs)
         if self.exemplars == "points":
             wanted = n_rows if self.n_exemplars is None else self.n_exemplars
@@ -59,29 +61,34 @@ class ExemplarMap(ParametricMap):
             own = torch.full((n_rows,), -1)
             own[chosen] = torch.arange(len(chosen))
             exemplars = inputs[chosen]
+            fitted: dict[str, Any] = {"exemplar_indices_": chosen.numpy()}
         else:
             wanted = min(AUTO_CENTRES, max(2, n_rows // 2)) if self.n_exemplars is None else self.n_exemplars
-            centres = choose_centres(
-                inputs,
-                wanted,
-                seeding=self.seeding,
-                n_iterations=self.kmeans_iterations,
-                generator=generator,
-            )
-            own, exemplars = None, centres.positions
+            with progress_bar(self.kmeans_iterations, "k-means", "update", verbose=bool(self.verbose)) as bar:
+                centres = choose_centres(
+                    inputs,
+                    wanted,
+                    seeding=self.seeding,
+                    n_iterations=self.kmeans_iterations,
+                    generator=generator,
+                    device=device,
+                    progress=lambda done: bar.update(),
+                )
+            own, exemplars, fitted = None, centres.positions, {"exemplar_indices_": None}
         if len(exemplars) < wanted and self.n_exemplars is not None:
             kind = "rows" if self.exemplars == "points" else "distinct rows"
             warn(
                 f"The 'n_exemplars' parameter is {self.n_exemplars}, but the data hold only {len(exemplars)} "
-                f"{kind}: {len(exemplars)} exemplars are used."
+                f"{kind}: {len(exemplars)} exemplars are used.",
+                DataWarning,
             )
-        return exemplars, own
+        return exemplars, own, {"n_exemplars_": len(exemplars), "_exemplar_inputs": exemplars, **fitted}
 
     def _affinities(
         self, inputs: Tensor, exemplars: Tensor, own: Tensor | None, perplexity: float, n_candidates: int
     ) -> Affinities:
-        automatic = math.ceil(3 * perplexity) if self.contrast == "sampled" else NOISE_NEIGHBORS
-        k = min(n_candidates, automatic if self.n_neighbors is None else self.n_neighbors)
+        automatic = max(math.ceil(3 * perplexity), NOISE_NEIGHBORS if self.contrast == "noise" else 0)
+        k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
         indices = torch.empty((len(inputs), k), dtype=torch.int64)
         probabilities = torch.empty((len(inputs), k))
         bar = progress_bar(len(inputs), "neighbours", "row", verbose=bool(self.verbose))
@@ -89,7 +96,7 @@ class ExemplarMap(ParametricMap):
             for rows in blocks(len(inputs), SEARCH_ROWS):
                 exclude = None if own is None else own[rows]
                 indices[rows], distances = nearest(inputs[rows], exemplars, k, exclude=exclude)
-                probabilities[rows] = conditional_probabilities(distances, min(perplexity, k))
+                probabilities[rows] = conditional_probabilities(distances, perplexity)
                 bar.update(rows.stop - rows.start)
         return Affinities(indices, probabilities)
 
@@ -118,15 +125,17 @@ def full_objective(
     they cost a product of the batch with the exemplars, and the memory of n numbers instead of n x z.
     """
     everyone = exemplars.to(device)
-    centre = everyone.mean(0)
-    half_norms = (everyone - centre).square().sum(1) / 2
+    candidates = to_double(everyone)
+    centre = candidates.mean(0)
+    candidates = candidates - centre
+    half_norms = candidates.square().sum(1) / 2
 
     def distances(rows: Tensor) -> Tensor:
         """Squared, less what is the same for every exemplar, which probabilities do not depend on."""
-        batch = inputs[rows].to(device) - centre
-        table = 2 * torch.addmm(half_norms, batch, (everyone - centre).T, alpha=-1)
+        batch = to_double(inputs[rows].to(device)) - centre
+        table = 2 * torch.addmm(half_norms, batch, candidates.T, alpha=-1)
         if own is not None:
-            mine = own[rows].to(device)
+            mine = own[rows].to(table.device)
             known = torch.nonzero(mine >= 0).squeeze(1)
             table[known, mine[known]] = torch.inf
         return table
@@ -139,7 +148,9 @@ def full_objective(
 
     def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
         Y, V = _embed(network, inputs[rows].to(device), everyone)
-        return exemplar_loss(Y, V, gaussian(distances(rows), beta[rows].to(device)))
+        table = distances(rows)
+        P = gaussian(table, beta[rows].to(table.device)).to(device=device, dtype=Y.dtype)
+        return exemplar_loss(Y, V, P, None if own is None else own[rows].to(device))
 
     return loss_of
 
@@ -148,25 +159,29 @@ def noise_objective(
     estimator: ExemplarMap,
     inputs: Tensor,
     exemplars: Tensor,
+    own: Tensor | None,
     affinities: Affinities,
     device: torch.device,
     generator: torch.Generator,
 ) -> Loss:
-    """The nearest exemplars of each point, and a weighted sample of the others."""
-    n_exemplars, n_near = len(exemplars), affinities.indices.shape[1]
-    n_others = n_exemplars - n_near
+    """The nearest exemplars of each point, and a weighted sample of the others, itself not among them."""
+    n_near = affinities.indices.shape[1]
+    n_others = len(exemplars) - n_near - (own is not None)
     n_noise = min(estimator.n_noise, n_others)
     weight = estimator.noise_weight
     if weight == "auto":
         weight = n_others / n_noise if n_noise else 1.0
-    # A draw of r among the others is the r-th exemplar that is not among the near ones, which is found by
-    # shifting r past the near ones in order of their index.
-    order = affinities.indices.sort(1).values - torch.arange(n_near)  # (n, z_e)
+    excluded = affinities.indices
+    if own is not None:  # for a row that is no exemplar, one past the last: it never draws the last of the others
+        itself = torch.where(own >= 0, own, len(exemplars))
+        excluded = torch.cat([excluded, itself[:, None]], 1)
+    # A draw of r is the r-th exemplar that is not excluded, found by shifting r past those that are.
+    shifts = excluded.sort(1).values - torch.arange(excluded.shape[1])  # (n, excluded)
 
     def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
         near = affinities.indices[rows]
         draws = torch.randint(max(n_others, 1), (len(rows), n_noise), generator=generator)
-        noise = draws + torch.searchsorted(order[rows], draws, right=True)
+        noise = draws + torch.searchsorted(shifts[rows], draws, right=True)
         used, position = torch.unique(torch.cat([near, noise], 1), return_inverse=True)
         Y, V = _embed(network, inputs[rows].to(device), exemplars[used].to(device))
         places = V[position.to(device)]  # (rows, z_e + z_n, h)
@@ -230,7 +245,9 @@ class DtSEE(Deep, ExemplarMap):
     embedding_ : ndarray of shape (n_samples, n_components)
         The places of the rows of ``fit``.
     exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)
-        The exemplars, in the units of the data.
+        The exemplars in the units of the data, as far as ``n_inputs`` principal components carry them.
+    exemplar_indices_ : ndarray of shape (n_exemplars_,) or None
+        Which rows of ``fit`` they are, where they are points.
     exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)
         Their places.
     network_ : torch.nn.Module
@@ -325,7 +342,9 @@ class HotSEE(HighOrder, ExemplarMap):
     embedding_ : ndarray of shape (n_samples, n_components)
         The places of the rows of ``fit``.
     exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)
-        The exemplars, in the units of the data.
+        The exemplars in the units of the data, as far as ``n_inputs`` principal components carry them.
+    exemplar_indices_ : ndarray of shape (n_exemplars_,) or None
+        Which rows of ``fit`` they are, where they are points.
     exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)
         Their places.
     network_ : torch.nn.Module

@@ -32,8 +32,8 @@ class Parameter:
 def check_parameters(estimator: BaseEstimator) -> None:
     """Raise ValueError for the first parameter whose value is not one it may have."""
     for name, value in estimator.get_params(deep=False).items():
-        parameter = PARAMETERS[name]
-        if not parameter.accepts(value):
+        parameter = PARAMETERS.get(name)  # a subclass may have parameters of its own
+        if parameter is not None and not parameter.accepts(value):
             raise ValueError(
                 f"The {name!r} parameter of {type(estimator).__name__} must be {parameter.must_be}. "
                 f"Got {value!r} instead."
@@ -100,7 +100,8 @@ PARAMETERS: dict[str, Parameter] = {
     "n_exemplars": Parameter(
         "an integer of at least 2 or None",
         _or_none(_whole(2)),
-        "How many exemplars. None takes every row as a point, or 2,000 centres. Where the data hold fewer, "
+        "How many exemplars. None takes every row as a point, or 2,000 centres (half the rows, if that is "
+        "less). Where the data hold fewer, "
         "those are used, with a warning; ``n_exemplars_`` is what took effect.",
     ),
     "seeding": Parameter(
@@ -115,7 +116,7 @@ PARAMETERS: dict[str, Parameter] = {
         'What the map is normalised over: "full", all exemplars in each batch (equation 12); "noise", the '
         "nearest exemplars of each row and a sample of the others (the paper's noise-contrastive form); "
         '"sampled", the exemplars drawn for the rows of the batch, one each, at a cost that does not grow '
-        "with the number of exemplars.",
+        "with the number of exemplars (each exemplar then counts as often as rows choose it).",
     ),
     "exaggeration": Parameter(
         "a number above 0",
@@ -134,7 +135,7 @@ PARAMETERS: dict[str, Parameter] = {
         "an integer of at least 1 or None",
         _or_none(_whole(1)),
         "The nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others "
-        'have probability 0. None takes three times the perplexity for "sampled" and 100 for "noise"; "full" '
+        'have probability 0. None takes three times the perplexity, at least 100 for "noise"; "full" '
         "always spreads them over all exemplars.",
     ),
     "n_noise": Parameter(
@@ -189,8 +190,8 @@ PARAMETERS: dict[str, Parameter] = {
     "batch_size": Parameter(
         "an integer of at least 2 or None",
         _or_none(_whole(2)),
-        "Rows in a mini-batch; the batches of an epoch are made of even size, this at the most. None takes an "
-        "eighth of the rows, at least 128 and at most 1,024.",
+        "Rows in a mini-batch; the batches of an epoch are made of even size, this at the most. None takes the "
+        "power of two below an eighth of the rows, at least 128 and at most 1,024.",
     ),
     "max_epochs": Parameter(
         "an integer of at least 1 or None",
