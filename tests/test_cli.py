@@ -6,6 +6,7 @@ from click.testing import CliRunner
 import tsee
 from tsee import demo
 from tsee.cli import main
+from tsee.estimators import base
 
 
 def test_help_fits_a_screen():
@@ -19,12 +20,7 @@ def test_help_fits_a_screen():
 def quick(monkeypatch):
     """The demonstration with less training: what it does is tested here, how well in test_quality."""
     monkeypatch.setattr(demo, "SEEDS", (0, 1))
-    monkeypatch.setattr(demo, "DtSEE", type("DtSEE", (tsee.DtSEE,), {"fit": short(tsee.DtSEE.fit)}))
-    monkeypatch.setattr(demo, "HotSEE", type("HotSEE", (tsee.HotSEE,), {"fit": short(tsee.HotSEE.fit)}))
-
-
-def short(fit):
-    return lambda self, X, y=None: fit(self.set_params(max_epochs=3), X)
+    monkeypatch.setattr(base, "MAX_EPOCHS", 3)
 
 
 def test_demo(quick, tmp_path):

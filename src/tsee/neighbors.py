@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -41,52 +43,69 @@ def nearest(X: Tensor, E: Tensor, k: int, *, exclude: Tensor | None = None) -> t
     n = X.shape[0]
     indices = torch.empty((n, k), dtype=torch.int64)
     distances = torch.empty((n, k), dtype=E.dtype)
-    # Around their own mean the candidates are as small as they can be, and so is what rounding loses.
-    centre = E.mean(0)
-    E = E - centre
-    half_norms = E.square().sum(1) / 2
+    candidates = _Candidates.of(E)
+    precise: _Candidates | None = None
     for start in range(0, n, TILE_ROWS):
-        block = X[start : start + TILE_ROWS].to(device=E.device, dtype=E.dtype) - centre
+        block = X[start : start + TILE_ROWS].to(device=E.device, dtype=E.dtype)
         own = None if exclude is None else exclude[start : start + TILE_ROWS].to(E.device)
-        found, squared, certain = _nearest_block(block, E, half_norms, k, own)
-        if not bool(certain.all()) and E.dtype != torch.float64 and E.device.type != "mps":
+        found, squared, certain = _nearest_block(block, candidates, k, own)
+        left = torch.nonzero(~certain).squeeze(1)
+        if len(left) and E.dtype != torch.float64 and E.device.type != "mps":
             # Clusters so tight that the products of float32 rows cannot tell their members apart.
-            left = torch.nonzero(~certain).squeeze(1)
-            again = _nearest_block(
-                block[left].double(), E.double(), half_norms.double(), k, None if own is None else own[left]
-            )
+            precise = precise or _Candidates.of(E.double())
+            again = _nearest_block(block[left].double(), precise, k, None if own is None else own[left])
             found[left], squared[left] = again[0], again[1].to(squared.dtype)
         indices[start : start + len(block)] = found.cpu()
         distances[start : start + len(block)] = squared.cpu()
     return indices, distances
 
 
+@dataclass(frozen=True)
+class _Candidates:
+    """The candidates as they came, and around their mean, where rounding loses the least in products."""
+
+    rows: Tensor
+    centre: Tensor
+    centred: Tensor
+    half_norms: Tensor
+
+    @classmethod
+    def of(cls, E: Tensor) -> _Candidates:
+        centre = E.mean(0)
+        centred = E - centre
+        return cls(E, centre, centred, centred.square().sum(1) / 2)
+
+
 def _nearest_block(
-    block: Tensor, E: Tensor, half_norms: Tensor, k: int, exclude: Tensor | None
+    block: Tensor, candidates: _Candidates, k: int, exclude: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The k nearest, their squared distances, and whether no other can be nearer, given what rounding loses."""
+    n_candidates = len(candidates.rows)
     scores: list[Tensor] = []
-    candidates: list[Tensor] = []
-    wanted = min(k + MARGIN, len(E))
-    for start in range(0, len(E), TILE_COLUMNS):
-        part = E[start : start + TILE_COLUMNS]
+    columns: list[Tensor] = []
+    wanted = min(k + MARGIN, n_candidates)
+    centred = block - candidates.centre
+    for start in range(0, n_candidates, TILE_COLUMNS):
+        part = slice(start, min(start + TILE_COLUMNS, n_candidates))
         # |x - e|^2 / 2 less the part that is the same for every candidate: (rows, columns)
-        tile = torch.addmm(half_norms[start : start + len(part)], block, part.T, alpha=-1)
+        tile = torch.addmm(candidates.half_norms[part], centred, candidates.centred[part].T, alpha=-1)
         if exclude is not None:
-            rows = torch.nonzero((exclude >= start) & (exclude < start + len(part))).squeeze(1)
+            rows = torch.nonzero((exclude >= part.start) & (exclude < part.stop)).squeeze(1)
             tile[rows, exclude[rows] - start] = torch.inf
-        score, column = _smallest(tile, min(wanted, len(part)))
+        score, column = _smallest(tile, min(wanted, tile.shape[1]))
         scores.append(score)
-        candidates.append(column + start)
+        columns.append(column + start)
     score, position = torch.cat(scores, 1).topk(wanted, dim=1, largest=False, sorted=False)
-    found = torch.cat(candidates, 1).gather(1, position)  # (rows, wanted)
+    found = torch.cat(columns, 1).gather(1, position)  # (rows, wanted)
     # The products lose digits where the norms are large beside the distance; differences do not.
-    squared = (block[:, None, :] - E[found]).square_().sum(2)  # (rows, wanted)
+    squared = (block[:, None, :] - candidates.rows[found]).square_().sum(2)  # (rows, wanted)
     squared.masked_fill_(torch.isinf(score), torch.inf)
     squared, order = squared.sort(dim=1, stable=True)
-    half_norm = block.square().sum(1) / 2
-    bound = 8 * torch.finfo(E.dtype).eps * (half_norm + half_norms.max())
-    certain = (wanted == len(E)) | (squared[:, k - 1] / 2 < score.amax(1) + half_norm - bound)
+    half_norm = centred.square().sum(1) / 2
+    bound = 8 * torch.finfo(block.dtype).eps * (half_norm + candidates.half_norms.max())
+    certain = squared[:, k - 1] / 2 < score.amax(1) + half_norm - bound
+    if wanted == n_candidates:
+        certain = torch.ones_like(certain)
     return found.gather(1, order)[:, :k], squared[:, :k], certain
 
 

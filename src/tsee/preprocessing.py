@@ -91,12 +91,13 @@ def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) 
         mean += (dense(X, rows).astype(np.float64) / n_rows).sum(0)
     # Squares are summed in units of the largest deviation: they neither overflow nor vanish.
     largest = max(float(np.abs(dense(X, rows) - mean).max()) for rows in blocks(n_rows))
-    # A deviation of less than the data's own precision is no deviation.
-    noise = float(np.abs(mean).max()) * float(np.finfo(np.result_type(X.dtype, np.float32)).eps)
-    unit = Preprocessing(mean, largest if largest > noise else 1.0, None)
+    # Deviations of no more than the data's own precision are none; in units of 1 they stay as small as they are.
+    precision = float(np.abs(mean).max()) * 8 * float(np.finfo(np.result_type(X.dtype, np.float32)).eps)
+    varies = largest > precision
+    unit = Preprocessing(mean, largest if varies else 1.0, None)
     if n_inputs is None or n_inputs >= n_features:
         variance = sum(float(unit(dense(X, rows)).double().square().sum()) for rows in blocks(n_rows)) / n_rows
-        return Preprocessing(mean, _scale(variance / n_features, unit.scale), None)
+        return Preprocessing(mean, unit.scale * (variance / n_features) ** 0.5 if varies else 1.0, None)
     kept = min(n_inputs, n_rows - 1)
     if n_features <= MAX_COVARIANCE:
         span = None
@@ -112,7 +113,8 @@ def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) 
     # An axis points either way; the way of its largest weight makes it the same everywhere.
     signs = leading.gather(0, leading.abs().argmax(0, keepdim=True)).sign()
     basis = (leading * torch.where(signs == 0, 1.0, signs)).float().numpy()
-    return Preprocessing(mean, _scale(float(values[-kept:].sum()) / kept, unit.scale), basis)
+    variance = float(values[-kept:].sum()) / kept
+    return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis)
 
 
 def _product(X: Any, unit: Preprocessing, span: Tensor | None) -> Tensor:
@@ -123,8 +125,3 @@ def _product(X: Any, unit: Preprocessing, span: Tensor | None) -> Tensor:
         total = total + (block.T @ (block if span is None else block @ span)).double()
     assert isinstance(total, Tensor)
     return total / X.shape[0]
-
-
-def _scale(variance: float, unit: float) -> float:
-    """The scale for which a mean variance in the given unit becomes 1 (1 for data that do not vary)."""
-    return unit * variance**0.5 if variance > 0 else unit

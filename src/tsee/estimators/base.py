@@ -277,7 +277,7 @@ def resolve_perplexity(perplexity: float, n_candidates: int, candidates: str) ->
 def _check_network(network: nn.Module, rows: Tensor, n_components: int) -> None:
     """Say that a network of the user's does not fit before an hour of neighbours has been computed."""
     if not any(p.requires_grad for p in network.parameters()):
-        raise ValueError("The 'network' parameter must have weights to train, but none of its requires a gradient.")
+        raise ValueError("The 'network' parameter must have weights to train; it has none.")
     try:
         with torch.no_grad():
             places = network.eval()(rows)
