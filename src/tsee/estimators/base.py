@@ -268,7 +268,8 @@ def resolve_perplexity(perplexity: float, n_candidates: int, candidates: str) ->
     if perplexity <= limit:
         return float(perplexity)
     warn(
-        f"The 'perplexity' parameter is {perplexity:g}, too large for {n_candidates} {candidates}: {limit:.4g} is used.",
+        f"The 'perplexity' parameter is {perplexity:g}, too large for {n_candidates} {candidates}: "
+        f"{limit:.4g} is used.",
         DataWarning,
     )
     return limit
