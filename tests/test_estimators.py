@@ -1,6 +1,8 @@
 """The estimators as scikit-learn knows them, on every kind of data, through the public API only."""
 
 import pickle
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -17,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tsee import DataWarning, DtSEE, HotSEE, HotSNE, PtSNE, TrainingWarning
+from tsee import DataWarning, DtSEE, HotSEE, HotSNE, PtSNE, TrainingWarning, load
 from tsee.metrics import knn_error
 
 SMALL = dict(max_epochs=2, random_state=0)
@@ -204,7 +206,7 @@ def test_points_are_rows_and_centres_are_means(cls, digits):
     see = quick(cls, n_exemplars=50, n_inputs=None).fit(X)
     np.testing.assert_allclose(see.exemplars_, X[see.exemplar_indices_], atol=1e-3)
     np.testing.assert_array_equal(see.exemplar_embedding_, see.embedding_[see.exemplar_indices_])
-    centres = quick(cls, exemplars="centres", n_exemplars=20, n_inputs=None).fit(X).exemplars_
+    centres = quick(cls, exemplars="centres", n_exemplars=20, n_inputs=None, perplexity=5).fit(X).exemplars_
     nearest = np.square(X[:, None] - centres).sum(2).argmin(1)
     again = np.stack([X[nearest == j].mean(0) for j in range(20)])
     assert np.square(centres - again).sum(1).mean() < 0.05 * np.square(X - X.mean(0)).sum(1).mean()
@@ -339,6 +341,32 @@ def test_an_interrupt_leaves_a_fitted_estimator(digits, monkeypatch):
     assert np.isfinite(see.transform(digits[2])).all()
 
 
+INTERRUPTED = """
+import os, signal, sys, threading
+import numpy as np
+from sklearn.datasets import load_digits
+from tsee import DtSEE
+
+X = load_digits().data
+see = DtSEE(max_epochs=100000, random_state=0, optimizer=sys.argv[1])
+threading.Timer(float(sys.argv[2]), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+see.fit(X)
+assert 0 < see.n_iter_ < 100000, see.n_iter_
+assert np.isfinite(see.transform(X)).all()
+see.save(sys.argv[3])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill cannot send SIGINT on Windows")
+@pytest.mark.parametrize("optimizer", ["adam", "cg"])
+def test_a_real_interrupt(optimizer, tmp_path):
+    command = [sys.executable, "-c", INTERRUPTED, optimizer, "8", str(tmp_path / "model")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "TrainingWarning: Training was interrupted after" in done.stderr
+    assert load(tmp_path / "model").n_iter_ > 0
+
+
 def test_divergence_leaves_a_fitted_estimator(digits):
     see = quick(DtSEE, learning_rate=1e30, max_epochs=5, normalization=None)
     with pytest.warns(TrainingWarning, match="Training diverged in epoch .*learning_rate"):
@@ -364,7 +392,10 @@ def test_pickle_and_threads(digits):
         np.testing.assert_array_equal(result, results[0])
 
 
-def test_the_documentation_names_every_parameter():
+def test_the_documentation_names_every_parameter_and_attribute(digits):
     for cls in EVERY:
-        for name in cls().get_params():
-            assert f"\n    {name} : " in cls.__doc__
+        see = quick(cls).fit(digits[0])
+        fitted = [name for name in dir(see) if name.endswith("_") and not name.startswith("_")]
+        for name in [*see.get_params(), *(name for name in fitted if name != "preprocessing_")]:
+            assert f"\n    {name} : " in cls.__doc__, name
+        assert "{" not in cls.__doc__

@@ -23,7 +23,7 @@ def draw(*shape, seed=0, grad=False):
 
 
 def similarity(y, v):
-    return 1 / (1 + sum((float(a) - float(b)) ** 2 for a, b in zip(y, v, strict=True)))
+    return 1 / (1 + sum((a - b) ** 2 for a, b in zip(y.tolist(), v.tolist(), strict=True)))
 
 
 def exemplar_probabilities(n, k, seed=1):

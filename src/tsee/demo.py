@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from tsee.datasets import load_digits
 from tsee.estimators import DtSEE, HotSEE
 from tsee.metrics import knn_error, quality_score
@@ -44,7 +46,12 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
             say(_line(f"{cls.__name__} seed {seed}", rows[-1]))
             if cls is DtSEE and seed == SEEDS[0]:
                 see.save(folder / "model")
-                picture = _draw(folder / "digits.png", Y_test, digits.y_test)
+                picture = _draw(
+                    folder / "digits.png",
+                    np.concatenate([Y_train, Y_test]),
+                    np.concatenate([digits.y_train, digits.y_test]),
+                    title=f"Digits: {len(Y_train):,} learned, {len(Y_test):,} placed by DtSEE",
+                )
         say(_line(f"{cls.__name__} median", tuple(statistics.median(column) for column in zip(*rows, strict=True))))
         say("")
     say("Errors are those of the held-out digits on the map; the Quality Score is the share of their 10 nearest")
@@ -57,12 +64,12 @@ def _line(name: str, row: tuple[float, ...]) -> str:
     return f"{name:14}{first:>12.1%}{fifth:>12.1%}{score:>15.1%}{seconds:>7.1f} s"
 
 
-def _draw(path: Path, Y: object, labels: object) -> str:
-    """The map of the held-out digits; without matplotlib, the sentence that says how to get it."""
+def _draw(path: Path, Y: np.ndarray, labels: np.ndarray, title: str) -> str:
+    """The map as a picture; without matplotlib, the sentence that says how to get it."""
     from tsee.plots import scatter
 
     try:
-        scatter(Y, labels, path=path, title="Held-out digits, placed by DtSEE")
+        scatter(Y, labels, path=path, title=title)
     except ImportError as error:
         return f"none ({error})"
     return str(path)

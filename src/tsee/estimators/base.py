@@ -94,7 +94,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         batch_size = resolve_batch_size(self.batch_size, n_rows)
         loss_of, fitted = self._make_loss(inputs, device, generator)
         # A network of the user's may draw from the global generators (dropout): they are lent and given back.
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator)))
             history = train(
                 network,

@@ -242,24 +242,7 @@ class DtSEE(Deep, ExemplarMap):
 
     Attributes
     ----------
-    embedding_ : ndarray of shape (n_samples, n_components)
-        The places of the rows of ``fit``.
-    exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)
-        The exemplars in the units of the data, as far as ``n_inputs`` principal components carry them.
-    exemplar_indices_ : ndarray of shape (n_exemplars_,) or None
-        Which rows of ``fit`` they are, where they are points.
-    exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)
-        Their places.
-    network_ : torch.nn.Module
-    n_exemplars_, perplexity_ : int, float
-        What took effect.
-    history_ : dict of lists
-        ``"loss"`` and ``"learning_rate"`` of each epoch.
-    n_iter_ : int
-        Epochs run.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where ``fit`` was given a DataFrame.
+    {attributes}
 
     Examples
     --------
@@ -339,24 +322,7 @@ class HotSEE(HighOrder, ExemplarMap):
 
     Attributes
     ----------
-    embedding_ : ndarray of shape (n_samples, n_components)
-        The places of the rows of ``fit``.
-    exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)
-        The exemplars in the units of the data, as far as ``n_inputs`` principal components carry them.
-    exemplar_indices_ : ndarray of shape (n_exemplars_,) or None
-        Which rows of ``fit`` they are, where they are points.
-    exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)
-        Their places.
-    network_ : torch.nn.Module
-    n_exemplars_, perplexity_ : int, float
-        What took effect.
-    history_ : dict of lists
-        ``"loss"`` and ``"learning_rate"`` of each epoch.
-    n_iter_ : int
-        Epochs run.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where ``fit`` was given a DataFrame.
+    {attributes}
 
     Examples
     --------

@@ -48,18 +48,7 @@ class PtSNE(Deep, PairwiseMap):
 
     Attributes
     ----------
-    embedding_ : ndarray of shape (n_samples, n_components)
-        The places of the rows of ``fit``.
-    network_ : torch.nn.Module
-    perplexity_ : float
-        What took effect.
-    history_ : dict of lists
-        ``"loss"`` and ``"learning_rate"`` of each epoch.
-    n_iter_ : int
-        Epochs run.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where ``fit`` was given a DataFrame.
+    {attributes}
 
     Examples
     --------
@@ -116,18 +105,7 @@ class HotSNE(HighOrder, PairwiseMap):
 
     Attributes
     ----------
-    embedding_ : ndarray of shape (n_samples, n_components)
-        The places of the rows of ``fit``.
-    network_ : torch.nn.Module
-    perplexity_ : float
-        What took effect.
-    history_ : dict of lists
-        ``"loss"`` and ``"learning_rate"`` of each epoch.
-    n_iter_ : int
-        Epochs run.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where ``fit`` was given a DataFrame.
+    {attributes}
 
     Examples
     --------

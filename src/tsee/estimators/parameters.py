@@ -41,16 +41,25 @@ def check_parameters(estimator: BaseEstimator) -> None:
 
 
 def documented(cls: Class) -> Class:
-    """Fill the place marked ``{parameters}`` in a class's docstring from its signature and the table."""
-    lines = []
-    for name, argument in inspect.signature(cls).parameters.items():
-        parameter = PARAMETERS[name]
-        lines.append(f"{name} : {parameter.must_be}, default={argument.default!r}")
-        lines.append(textwrap.indent(textwrap.fill(parameter.text, 100), "    "))
-    text = textwrap.indent("\n".join(lines), "    ").lstrip()
-    if cls.__doc__ is not None:  # python -OO strips docstrings
-        cls.__doc__ = cls.__doc__.replace("{parameters}", text)
+    """Fill the places ``{parameters}`` and ``{attributes}`` in a class's docstring from the tables here."""
+    if cls.__doc__ is None:  # python -OO strips docstrings
+        return cls
+    arguments = inspect.signature(cls).parameters
+    parameters = {
+        f"{name} : {PARAMETERS[name].must_be}, default={argument.default!r}": PARAMETERS[name].text
+        for name, argument in arguments.items()
+    }
+    attributes = {**ATTRIBUTES, **(EXEMPLAR_ATTRIBUTES if "exemplars" in arguments else {})}
+    cls.__doc__ = cls.__doc__.replace("{parameters}", _section(parameters)).replace(
+        "{attributes}", _section(attributes)
+    )
     return cls
+
+
+def _section(entries: dict[str, str]) -> str:
+    """Headings with their texts, as numpydoc wants them inside a class's docstring."""
+    lines = [f"{heading}\n{textwrap.indent(textwrap.fill(text, 100), '    ')}" for heading, text in entries.items()]
+    return textwrap.indent("\n".join(lines), "    ").lstrip()
 
 
 def _whole(least: int) -> Callable[[Any], bool]:
@@ -224,4 +233,23 @@ PARAMETERS: dict[str, Parameter] = {
         lambda value: isinstance(value, bool | np.bool_ | Integral),
         "Whether to show progress, on a terminal or in a notebook.",
     ),
+}
+
+ATTRIBUTES = {
+    "embedding_ : ndarray of shape (n_samples, n_components)": "The places of the rows of ``fit``.",
+    "network_ : torch.nn.Module": "The trained network, with what could be folded folded.",
+    "perplexity_ : float": "What took effect.",
+    "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch. While spare dimensions are '
+    "pressed flat the loss may rise.",
+    "n_iter_ : int": "Epochs run.",
+    "n_features_in_ : int": "Features seen in ``fit``.",
+    "feature_names_in_ : ndarray of str": "Their names, where ``fit`` was given a DataFrame.",
+}
+EXEMPLAR_ATTRIBUTES = {
+    "n_exemplars_ : int": "What took effect.",
+    "exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)": "The exemplars in the units of the data, as far "
+    "as ``n_inputs`` principal components carry them.",
+    "exemplar_indices_ : ndarray of shape (n_exemplars_,) or None": "Which rows of ``fit`` they are, where they are "
+    "points.",
+    "exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)": "Their places.",
 }
