@@ -45,7 +45,7 @@ def knn_error(
     Y_train : array-like of shape (n, c)
         The map of the training points.
     y_train : array-like of shape (n,)
-        Their labels: numbers, strings or numbers or strings.
+        Their labels: numbers or strings.
     Y_test : array-like of shape (m, c), optional
         The map of held-out points. Without it, each training point is judged by the others
         (leave-one-out): the paper's training error.
