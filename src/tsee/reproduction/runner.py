@@ -1,0 +1,306 @@
+"""Runs, executed and kept: one JSON file each, written whole or not at all, never computed twice."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import io
+import json
+import os
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import tsee
+from tsee.data import blocks
+from tsee.datasets import Split, load_coil100, load_digits, load_fashion, load_mnist
+from tsee.estimators.base import TRANSFORM_ROWS
+from tsee.messages import TrainingWarning
+from tsee.metrics import knn_error, quality_score
+from tsee.networks import DeepNetwork, HighOrderNetwork
+from tsee.reproduction.experiments import METHODS, Book, Run, Table
+from tsee.training import steps_per_epoch
+
+__all__ = ["check_names", "progress", "read_result", "run_experiments"]
+
+LOADERS: dict[str, Callable[[], Split]] = {
+    "mnist": load_mnist,
+    "fashion": load_fashion,
+    "coil100": load_coil100,
+    "digits": load_digits,
+}
+
+
+def check_names(book: Book, names: Sequence[str]) -> list[str]:
+    """The experiments named, each once; "all" is all of them."""
+    for name in names:
+        if name != "all" and name not in book.experiments:
+            raise ValueError(f"There is no experiment {name!r}; there are {', '.join(book.experiments)}, and all.")
+    return list(book.experiments) if "all" in names else list(dict.fromkeys(names))
+
+
+def progress(book: Book) -> list[str]:
+    """A line for each experiment: its name, how many of its runs are done, and what it is."""
+    width = max(map(len, book.experiments), default=0)
+    lines = []
+    for name, experiment in book.experiments.items():
+        done = sum(read_result(book, run) is not None for run in experiment.runs)
+        what = f"{experiment.config['title']} ({experiment.config.get('paper', 'not in the paper')})"
+        lines.append(f"{name:{width}}  {done:3} of {len(experiment.runs):3} runs  {what}")
+    return lines
+
+
+def run_experiments(book: Book, names: Sequence[str], say: Callable[[str], None]) -> None:
+    """Execute the runs that the named experiments need and that have no result yet.
+
+    Parameters
+    ----------
+    book : Book
+        All experiments; those not named still add their measures to the runs that they share.
+    names : sequence of str
+        Names of experiments, or "all".
+    say : callable
+        Takes a line for each run.
+    """
+    names = check_names(book, names)
+    book.results.mkdir(exist_ok=True)
+    for name in names:
+        experiment = book.experiments[name]
+        for i, run in enumerate(experiment.runs, 1):
+            # Looked for only now: another process may have made it since.
+            result, note = read_result(book, run), "kept"
+            if result is None:
+                start = time.perf_counter()
+                result = _execute(book, run)
+                note = f"{time.perf_counter() - start:.0f} s"
+            label = book.label(experiment, run)
+            say(f"{i}/{len(experiment.runs)} {name}: {label}: {_headline(result)} ({note})")
+
+
+def read_result(book: Book, run: Run) -> Table | None:
+    """The result of a run, or None if there is none, or none with all measures that are wanted of it."""
+    path = book.results / f"{run.name}.json"
+    try:
+        result: Table = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    if result.get("settings") != run.settings:
+        return None
+    for measure, options in book.wanted.get(run.digest, {}).items():
+        if result["metrics"].get(measure, {}).get("options") != options:
+            return None
+    file = result["metrics"].get("map", {}).get("file")
+    return result if file is None or (book.results / file).is_file() else None
+
+
+def _execute(book: Book, run: Run) -> Table:
+    wanted = book.wanted[run.digest]
+    found = _time_networks(run) if run.settings.get("kind") == "speed" else _fit(book, run, wanted)
+    metrics = {measure: {"options": wanted[measure], **found["metrics"][measure]} for measure in wanted}
+    result = {
+        "settings": run.settings,
+        **found,
+        "metrics": metrics,
+        "machine": _machine(),
+        "tsee": tsee.__version__,
+        "commit": _commit(book.folder),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    _write(book.results / f"{run.name}.json", (_format(result) + "\n").encode())
+    return result
+
+
+def _fit(book: Book, run: Run, wanted: Table) -> Table:
+    data = _load(run.settings["data"])
+    estimator = METHODS[run.settings["method"]](**run.parameters, random_state=run.settings["seed"])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        # An interrupted fit keeps what it has learned, which is no result of this run.
+        warnings.filterwarnings("error", "Training was interrupted", TrainingWarning)
+        start = time.perf_counter()
+        try:
+            Y_train = estimator.fit_transform(data.x_train)
+        except TrainingWarning:
+            raise KeyboardInterrupt from None
+        fitted = time.perf_counter()
+        Y_test = estimator.transform(data.x_test)
+        placed = time.perf_counter()
+    n_steps = steps_per_epoch(len(data.x_train), estimator.batch_size) if estimator.batch_size else None
+    metrics: Table = {}
+    for measure, options in wanted.items():
+        if measure == "knn":
+            test = knn_error(Y_train, data.y_train, Y_test, data.y_test, **options)
+            train = knn_error(Y_train, data.y_train, **options)
+            metrics[measure] = {"values": _per_cent({"test": test, "train": train})}
+        elif measure == "quality":
+            scores = quality_score(data.x_train, Y_train, data.x_test, Y_test, **options)
+            metrics[measure] = {"values": _per_cent(scores)}
+        elif measure == "test-sets":
+            metrics[measure] = {"values": _per_cent(_test_sets(data, Y_train, Y_test, **options))}
+        else:
+            metrics[measure] = {"file": f"{run.name}.npz"}
+            arrays = {"Y": Y_test.astype(np.float32), "labels": data.y_test}
+            if hasattr(estimator, "exemplar_embedding_"):
+                arrays["exemplars"] = estimator.exemplar_embedding_
+            content = io.BytesIO()
+            np.savez_compressed(content, **arrays)
+            _write(book.results / f"{run.name}.npz", content.getvalue())
+    return {
+        "resolved": {
+            "epochs": estimator.n_iter_,
+            "steps": None if n_steps is None else n_steps * estimator.n_iter_,
+            "perplexity": estimator.perplexity_,
+            "exemplars": getattr(estimator, "n_exemplars_", None),
+            "device": str(next(estimator.network_.parameters()).device),
+        },
+        "data": {"rows": [len(data.x_train), len(data.x_test)], "sha256": _checksum(run.settings["data"])},
+        "metrics": metrics,
+        "loss": estimator.history_["loss"][-1] if estimator.history_["loss"] else None,
+        "seconds": {"fit": round(fitted - start, 2), "transform": round(placed - fitted, 3)},
+        "warnings": [str(warning.message) for warning in told],
+    }
+
+
+def _test_sets(data: Split, Y_train: Any, Y_test: Any, sets: int, rows: int, seed: int) -> dict[str, float]:
+    """Mean and standard deviation of the 1-NN error over random parts of the held-out rows."""
+    rng = np.random.default_rng(seed)
+    errors = []
+    for _ in range(sets):
+        drawn = rng.choice(len(Y_test), rows, replace=False)
+        errors.append(knn_error(Y_train, data.y_train, Y_test[drawn], data.y_test[drawn], k=1)[1])
+    return {"mean": statistics.fmean(errors), "sd": statistics.stdev(errors)}
+
+
+@torch.inference_mode()
+def _time_networks(run: Run) -> Table:
+    """The time of both networks on the same held-out rows, in turns, as medians over several rounds."""
+    settings = run.settings
+    data = _load(settings["data"])
+    rows = torch.from_numpy(data.x_test.astype(np.float32)) / float(data.x_test.max())
+    generator = torch.Generator().manual_seed(settings["seed"])
+    kinds: dict[str, type[nn.Module]] = {"deep": DeepNetwork, "high-order": HighOrderNetwork}
+    networks = {}
+    for name, kind in kinds.items():
+        options = {key: None if value == "none" else value for key, value in settings[name].items()}
+        networks[name] = kind(rows.shape[1], 2, **options, generator=generator).eval()
+    seconds: dict[str, list[float]] = {name: [] for name in networks}
+    for _ in range(1 + settings["repeats"]):
+        for name, network in networks.items():
+            start = time.perf_counter()
+            for part in blocks(len(rows), TRANSFORM_ROWS):
+                network(rows[part])
+            seconds[name].append(time.perf_counter() - start)
+    medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}  # the first warms up
+    weights = {
+        name: sum(m.in_features * m.out_features for m in network.modules() if isinstance(m, nn.Linear))
+        for name, network in networks.items()
+    }
+    values = {
+        **{name: round(1000 * median, 2) for name, median in medians.items()},
+        "time ratio": round(medians["deep"] / medians["high-order"], 3),
+        "multiplication ratio": round(weights["deep"] / weights["high-order"], 3),
+    }
+    return {
+        "data": {"rows": [len(data.x_train), len(data.x_test)], "sha256": _checksum(settings["data"])},
+        "metrics": {"speed": {"values": values}},
+        "seconds": {"all": round(sum(map(sum, seconds.values())), 2)},
+    }
+
+
+@cache
+def _load(name: str) -> Split:
+    if name not in LOADERS:
+        raise ValueError(f"There is no data set {name!r}; there are {', '.join(LOADERS)}.")
+    return LOADERS[name]()
+
+
+@cache
+def _checksum(name: str) -> str:
+    """Which rows were used: splits may differ under one name."""
+    digest = hashlib.sha256()
+    for array in _load(name):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+@cache
+def _machine() -> Table:
+    model = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    except OSError:  # not Linux
+        pass
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+
+
+def _commit(folder: Path) -> str | None:
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _per_cent(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _per_cent(entry) for key, entry in value.items()}
+    return round(100 * value, 3)
+
+
+def _headline(result: Table) -> str:
+    metrics = result["metrics"]
+    if "speed" in metrics:
+        return f"deep / high-order {metrics['speed']['values']['time ratio']:.2f}"
+    if "knn" in metrics:
+        k, error = next(iter(metrics["knn"]["values"]["test"].items()))
+        return f"{k}-NN {error:.1f} %"
+    return ", ".join(metrics)
+
+
+def _format(result: Table) -> str:
+    """JSON of one line an entry, and one line for what has no further level."""
+
+    def flat(value: Any) -> bool:
+        return not (isinstance(value, dict) and any(isinstance(entry, dict) for entry in value.values()))
+
+    def text(value: Any, indent: str) -> str:
+        if flat(value) and indent:
+            return json.dumps(value)
+        inner = indent + "  "
+        entries = [f"{inner}{json.dumps(key)}: {text(entry, inner)}" for key, entry in value.items()]
+        return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
+
+    return text(result, "")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """All at once: a reader, or a later run, sees the file before or after, never in between."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
