@@ -32,7 +32,7 @@ from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.reproduction.experiments import METHODS, Book, Run, Table
 from tsee.training import steps_per_epoch
 
-__all__ = ["check_names", "progress", "read_result", "run_experiments"]
+__all__ = ["SPEED_QUANTITIES", "check_names", "progress", "read_result", "run_experiments"]
 
 LOADERS: dict[str, Callable[[], Split]] = {
     "mnist": load_mnist,
@@ -40,6 +40,7 @@ LOADERS: dict[str, Callable[[], Split]] = {
     "coil100": load_coil100,
     "digits": load_digits,
 }
+SPEED_QUANTITIES = ("deep", "high-order", "time ratio", "multiplication ratio")
 
 
 def check_names(book: Book, names: Sequence[str]) -> list[str]:

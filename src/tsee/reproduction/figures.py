@@ -1,0 +1,163 @@
+"""The report's pictures, in the colours of `tsee.plots`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tsee.plots import COLOURS, scatter
+from tsee.reproduction.claims import value_at
+from tsee.reproduction.experiments import Book, Experiment, Run, Table, matches
+from tsee.reproduction.runner import read_result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw"]
+
+# Warm for every pair of a batch, cool for exemplars; round for deep, square for high-order.
+STYLES = {
+    "pt-sne": (COLOURS[1], "o"),
+    "hot-sne": (COLOURS[3], "s"),
+    "dt-see": (COLOURS[0], "o"),
+    "hot-see": (COLOURS[8], "s"),
+}
+INK, GREY, FAINT = "#24292f", "#6b727a", "#e4e7eb"
+DPI = 150
+
+
+def draw(book: Book, experiment: Experiment, found: list[Table], figure: Table, folder: Path) -> bool:
+    """Write a figure of the config to its file, unless there is nothing to show; say whether there was."""
+    kinds = {"lines": _lines, "maps": _maps}
+    if figure["kind"] not in kinds:
+        raise ValueError(f"{experiment.name} has a figure of the kind {figure['kind']!r}, and there are lines, maps.")
+    try:
+        import matplotlib.figure
+    except ImportError as error:
+        raise ImportError('The report needs matplotlib and colorcet: pip install "tsee[plot]"') from error
+    picture = kinds[figure["kind"]](book, experiment, found, figure, matplotlib.figure.Figure)
+    if picture is None:
+        return False
+    _save(picture, folder / figure["file"])
+    return True
+
+
+def _lines(book: Book, experiment: Experiment, found: list[Table], figure: Table, make: Any) -> Figure | None:
+    """One panel a data set, one line a method, each named at its end."""
+    where = {"measure": figure["measure"], **figure.get("where", {})}
+    if not any(record["value"] is not None and matches(where, record) for record in found):
+        return None
+    panels = figure["panels"]
+    picture: Figure = make(figsize=(4.9 * len(panels) + (0.9 if len(panels) == 1 else 0.2), 3.5))
+    picture.set_layout_engine("constrained", wspace=0.07, w_pad=0.06, h_pad=0.06)
+    axes = picture.subplots(1, len(panels), squeeze=False)[0]
+    for ax, panel in zip(axes, panels, strict=True):
+        here = [record for record in found if matches({**where, **panel}, record)]
+        names = list(dict.fromkeys(record[figure["lines"]] for record in here))
+        ends = []
+        for name in names:
+            x = sorted({record[figure["x"]] for record in here if record[figure["lines"]] == name})
+            y = [value_at(here, {figure["lines"]: name, figure["x"]: value}) for value in x]
+            points = [(a, b) for a, b in zip(x, y, strict=True) if b is not None]
+            if points:
+                colour, marker = STYLES.get(name, (INK, "o"))
+                ax.plot(*zip(*points, strict=True), color=colour, marker=marker, markersize=4.5, linewidth=1.8)
+                ends.append((*points[-1], book.display(name), colour))
+        for name, points in figure.get("paper", {}).items():
+            ax.plot(*zip(*points, strict=True), color=GREY, linestyle=(0, (4, 2)), linewidth=1.3)
+            ends.append((*points[-1], f"{book.display(name)}, paper", GREY))
+        _dress(ax, book, figure, panel, sorted({record[figure["x"]] for record in here}))
+        _name_ends(ax, ends)
+    axes[0].set_ylabel("error of 1-NN on the map, %", color=INK)
+    return picture
+
+
+def _dress(ax: Axes, book: Book, figure: Table, panel: Table, ticks: list[float]) -> None:
+    ax.set_title(", ".join(book.display(value) for value in panel.values()), loc="left", fontsize=12, color=INK)
+    ax.set_xlabel(str(figure["x"]).replace("_", " "), color=INK)
+    ax.set_xscale("log")
+    ax.minorticks_off()
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.set_ylim(0, max(1.0, ax.get_ylim()[1]))
+    ax.grid(axis="y", color=FAINT, linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.spines["bottom"].set_color(GREY)
+    ax.tick_params(axis="both", length=0, labelsize=9, colors=GREY)
+    ax.tick_params(axis="x", length=3, labelsize=8)
+
+
+def _name_ends(ax: Axes, ends: list[tuple[float, float, str, str]]) -> None:
+    """Names right of the last points, moved apart where they would touch."""
+    low, high = ax.get_ylim()
+    gap = 0.068 * (high - low)
+    ends = sorted(ends, key=lambda end: end[1])
+    heights = np.array([end[1] for end in ends], dtype=float)
+    for _ in range(200):  # push neighbours apart until none is too near
+        for i in range(1, len(heights)):
+            short = gap - (heights[i] - heights[i - 1])
+            if short > 1e-9:
+                heights[i - 1] -= short / 2
+                heights[i] += short / 2
+        heights += max(0.0, low + gap / 2 - heights[0]) if len(heights) else 0.0
+    right = max((end[0] for end in ends), default=1.0)
+    for (_, _, name, colour), height in zip(ends, heights, strict=True):
+        text = ax.annotate(name, (right, height), xytext=(9, 0), textcoords="offset points", va="center")
+        text.set(color=colour, fontsize=9.5, weight="bold", annotation_clip=False)
+
+
+def _maps(book: Book, experiment: Experiment, found: list[Table], figure: Table, make: Any) -> Figure | None:
+    """One map a panel, with what it is and its error above."""
+    panels = [(panel, _only_run(experiment, panel)) for panel in figure["panels"]]
+    results = [read_result(book, run) for _, run in panels]
+    if not any(results):
+        return None
+    columns = figure.get("columns", 2)
+    rows = -(-len(panels) // columns)
+    picture: Figure = make(figsize=(4.5 * columns, 4.75 * rows))
+    picture.subplots_adjust(0.01, 0.01, 0.99, 1 - 0.4 / (4.75 * rows), 0.04, 0.1)
+    axes = picture.subplots(rows, columns, squeeze=False).ravel()
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+    for ax, (panel, run), result in zip(axes, panels, results, strict=False):
+        ax.set_axis_off()
+        title = f"{book.display(run.settings['method'])}, " + ", ".join(
+            f"{book.display(key)} {book.display(run.settings[key])}" for key in ("batch_size", "perplexity")
+        )
+        if result is None:
+            ax.text(0.5, 0.5, "not run yet", transform=ax.transAxes, ha="center", color=GREY)
+        else:
+            with np.load(book.results / result["metrics"]["map"]["file"], allow_pickle=False) as arrays:
+                places, labels = arrays["Y"], arrays["labels"]
+            classes = figure.get("classes")
+            names = labels if classes is None else np.array([classes[str(label)] for label in labels.tolist()])
+            scatter(places, names, ax=ax, point_size=1.6)
+            error = value_at(found, {"measure": "knn", "part": "test", "k": 1, **panel})
+            title += "" if error is None else f"\n1-NN error {error:.1f} %"
+        name, _, rest = title.partition("\n")
+        ax.set_title(name, fontsize=11.5, color=INK, loc="left", pad=6, x=0.02)
+        ax.set_title(rest, fontsize=10, color=GREY, loc="right", pad=6, x=0.98)
+    return picture
+
+
+def _only_run(experiment: Experiment, panel: Table) -> Run:
+    runs = [run for run in experiment.runs if matches(panel, run.settings)]
+    if len(runs) != 1:
+        raise ValueError(f"The panel {panel} of {experiment.name} must be one run, and is {len(runs)}.")
+    return runs[0]
+
+
+def _save(picture: Figure, path: Path) -> None:
+    """A PNG of 256 colours, a third of the size at no visible loss, and the same bytes each time."""
+    from PIL import Image
+
+    content = io.BytesIO()
+    picture.savefig(content, format="png", dpi=DPI, facecolor="white")
+    with Image.open(content) as image:
+        small = image.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        small.save(path, optimize=True)
