@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from tsee import data
 from tsee.affinities import conditional_probabilities, gaussian, joint_probabilities, precisions
 
 
@@ -106,3 +107,66 @@ def test_joint_probabilities_within_tight_clusters():
     torch.testing.assert_close(
         joint_probabilities(X, 5.0).double(), joint_probabilities(X.double(), 5.0), atol=1e-6, rtol=1e-2
     )
+
+
+def naive_joint(X, perplexity):
+    """Bisection on the precisions of all rows, with distances summed from differences."""
+    distances = (X[:, None] - X).square().sum(2).fill_diagonal_(torch.inf)
+    gaps = distances - distances.amin(1, keepdim=True)
+    low, high = torch.full((len(X), 1), -60.0, dtype=X.dtype), torch.full((len(X), 1), 60.0, dtype=X.dtype)
+    for _ in range(100):
+        middle = (low + high) / 2
+        P = torch.softmax(-middle.exp() * gaps, dim=1)
+        above = -torch.xlogy(P, P).sum(1, keepdim=True) > math.log(perplexity)
+        low, high = torch.where(above, middle, low), torch.where(above, high, middle)
+    return (P + P.T) / (2 * len(X))
+
+
+def draw(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("perplexity", [1.5, 3.0, 30.0, 150.0, 238.5])
+@pytest.mark.parametrize(
+    "X",
+    [
+        pytest.param(draw(240, 3), id="few dimensions"),
+        pytest.param(1e4 + 1e3 * draw(240, 200), id="all candidates about as far"),
+        pytest.param(draw(240, 4) * torch.logspace(-3, 3, 240, dtype=torch.float64)[:, None], id="scales"),
+        pytest.param(draw(240, 1).exp(), id="outliers"),
+    ],
+)
+def test_joint_probabilities_of_blocks_equal_a_naive_bisection(monkeypatch, X, perplexity):
+    monkeypatch.setattr(data, "BLOCK_ENTRIES", 100 * len(X))  # two whole blocks and a part
+    P = joint_probabilities(X, perplexity)
+    torch.testing.assert_close(P, naive_joint(X, perplexity), rtol=1e-4, atol=1e-9)
+    assert torch.equal(P, P.T)
+    torch.testing.assert_close(joint_probabilities(X.float(), perplexity).double(), P, rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("perplexity", [5.0, 40.0])
+def test_joint_probabilities_of_rows_that_tie_or_come_again(perplexity):
+    """Twenty of each row: no perplexity below 19. On a grid the distances tie, more or fewer than wanted."""
+    again = draw(12, 5).repeat(20, 1)
+    grid = torch.cartesian_prod(torch.arange(15.0), torch.arange(16.0)).double()
+    for X in (again, grid):
+        torch.testing.assert_close(joint_probabilities(X, perplexity), naive_joint(X, perplexity), rtol=1e-4, atol=1e-9)
+
+
+def test_rows_of_one_table_that_differ_in_kind():
+    """Ties, excluded candidates and distances of many sizes, each row as if it were alone."""
+    distances = draw(7, 40).square()
+    distances[1] *= 1e20
+    distances[2] *= 1e-20
+    distances[3, 5:] = torch.inf  # five left, and four wanted
+    distances[4, ::2] = torch.inf
+    distances[5, :9] = 0.0  # nine tie
+    distances[6, 1:] += 1e30  # one far nearer than all others
+    P = conditional_probabilities(distances, 4.0)
+    for row, p in zip(distances, P, strict=True):
+        torch.testing.assert_close(conditional_probabilities(row[None], 4.0)[0], p, rtol=1e-6, atol=0)
+        assert (p[row.isinf()] == 0).all()
+    torch.testing.assert_close(
+        perplexities(P[:6]), torch.tensor([4, 4, 4, 4, 4, 9], dtype=torch.float64), rtol=1e-6, atol=0
+    )
+    assert torch.isfinite(P).all()

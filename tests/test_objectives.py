@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
+from tsee import data
 from tsee.affinities import conditional_probabilities, joint_probabilities
 from tsee.objectives import (
     exemplar_loss,
@@ -138,6 +139,19 @@ LOSSES = {
 def test_gradients(name, dimensions):
     Y, V = draw(4, dimensions, grad=True), draw(5, dimensions, seed=2, grad=True)
     assert gradcheck(LOSSES[name], (Y, V))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_work_in_blocks_of_rows_changes_nothing(monkeypatch, name):
+    def loss_and_gradients():
+        Y, V = draw(11, 2, grad=True), draw(12, 2, seed=2, grad=True)
+        loss = LOSSES[name](Y, V)
+        gradients = torch.autograd.grad(loss, (Y, V), allow_unused=True)
+        return [loss, *(g for g in gradients if g is not None)]
+
+    whole = loss_and_gradients()
+    monkeypatch.setattr(data, "BLOCK_ENTRIES", 4 * 12)  # two whole blocks and a part
+    torch.testing.assert_close(loss_and_gradients(), whole)
 
 
 @pytest.mark.parametrize("name", LOSSES)

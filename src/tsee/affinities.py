@@ -8,11 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tsee.data import blocks_in_cache
+
 __all__ = ["Affinities", "conditional_probabilities", "gaussian", "joint_probabilities", "precisions", "to_double"]
 
 # The logarithm of the precision is sought by Newton steps kept inside a bracket. Rows whose distances tie
 # have no solution and end at the bracket's end; as many halvings as this reach it to a float's precision.
 LOWEST, HIGHEST = -30.0, 40.0
+# Where it mostly lies, in the units of `precisions`: 1.2 to 1.4 for the images of MNIST at perplexities of 3 to 30.
+START = 1.25
 MAX_ITERATIONS = 60
 TOLERANCE = 2e-7
 
@@ -73,28 +77,27 @@ def gaussian(squared_distances: Tensor, beta: Tensor) -> Tensor:
 def precisions(squared_distances: Tensor, perplexity: float) -> Tensor:
     """The precision of each row at which its probabilities have the given perplexity, float64."""
     # Only differences count, in units of the one that would be about right: that of the u-th nearest.
-    gaps = squared_distances - squared_distances.amin(1, keepdim=True)  # (n, k)
-    gaps = to_double(gaps)
-    spread = gaps.kthvalue(min(int(perplexity) + 1, gaps.shape[1]), dim=1).values
+    gaps = to_double(squared_distances - squared_distances.amin(1, keepdim=True))  # (n, k)
+    spread = gaps.topk(min(int(perplexity) + 1, gaps.shape[1]), largest=False, sorted=False).values.amax(1)
     spread = torch.where((spread > 0) & torch.isfinite(spread), spread, 1.0)
-    gaps /= spread[:, None]
+    # A candidate that may not be chosen is put where its weight is zero, and zero times the gap as well.
+    gaps = gaps.div_(spread[:, None]).clamp_max_(1e100)
 
     solution = torch.empty_like(spread)
     target = math.log(perplexity)
     active = torch.arange(len(gaps), device=gaps.device)
-    log_beta = torch.zeros_like(spread)
-    low, high = log_beta + LOWEST, log_beta + HIGHEST
+    log_beta = torch.full_like(spread, START)
+    low, high = torch.full_like(spread, LOWEST), torch.full_like(spread, HIGHEST)
     for _ in range(MAX_ITERATIONS):
         solution[active] = log_beta
-        log_p = torch.log_softmax(-log_beta.exp()[:, None] * gaps, dim=1)
-        p = log_p.exp()
-        # Minus infinity where a candidate may not be chosen, which must count for nothing.
-        log_p.clamp_min_(-1e3)
-        surprise = p * log_p
-        mean = surprise.sum(1)
-        error = -mean - target
-        # Entropy falls as beta grows: d entropy / d log beta = -Var(log p).
-        slope = surprise.mul_(log_p).sum(1) - mean.square()
+        # With weights w = exp(-beta gap) the entropy is log(sum w) + beta E(gap): one exponential a candidate.
+        beta = log_beta.exp()
+        weights = (gaps * -beta[:, None]).exp_()
+        total = weights.sum(1)
+        mean = weights.mul_(gaps).sum(1) / total
+        error = total.log() + beta * mean - target
+        # Entropy falls as beta grows: d entropy / d log beta = -beta^2 Var(gap).
+        slope = beta.square() * (weights.mul_(gaps).sum(1) / total - mean.square())
         low, high = torch.where(error > 0, log_beta, low), torch.where(error > 0, high, log_beta)
         newton = log_beta + error / slope.clamp_min(1e-12)
         log_beta = torch.where((newton > low) & (newton < high), newton, (low + high) / 2)
@@ -127,10 +130,14 @@ def joint_probabilities(X: Tensor, perplexity: float) -> Tensor:
     rows = to_double(X)  # products of float32 rows cannot tell the distances within a tight cluster apart
     rows = rows - rows.mean(0)
     norms = rows.square().sum(1)
-    distances = (norms[:, None] + norms - 2 * rows @ rows.T).clamp_min_(0)
-    distances.fill_diagonal_(torch.inf)
-    conditional = conditional_probabilities(distances, perplexity)
-    return ((conditional + conditional.T) / (2 * len(X))).to(device=X.device, dtype=X.dtype)
+    joint = torch.zeros(len(X), len(X), dtype=X.dtype, device=rows.device)
+    for block in blocks_in_cache(len(X), len(X)):
+        distances = torch.addmm(norms, rows[block], rows.T, alpha=-2).add_(norms[block, None]).clamp_min_(0)
+        distances[:, block].fill_diagonal_(torch.inf)
+        conditional = conditional_probabilities(distances, perplexity).div_(2 * len(X)).to(X.dtype)
+        joint[block] += conditional
+        joint[:, block] += conditional.T
+    return joint.to(X.device)
 
 
 def to_double(values: Tensor) -> Tensor:

@@ -11,16 +11,23 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-__all__ = ["blocks", "check_rows", "dense"]
+__all__ = ["blocks", "blocks_in_cache", "check_rows", "dense"]
 
 # Rows in a block: enough to fill matrix products, few enough for wide data to stay small in memory.
 BLOCK_ROWS = 1024
+# Entries of a block of a large matrix that is worked on in many steps.
+BLOCK_ENTRIES = 2**19
 
 
 def blocks(n_rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
     """Slices that cover ``n_rows`` rows in order, each of at most ``size``."""
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
+
+
+def blocks_in_cache(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Slices of the rows of a matrix, so short that what is made of one is in cache for the next step."""
+    return blocks(n_rows, max(1, BLOCK_ENTRIES // max(1, n_columns)))
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:

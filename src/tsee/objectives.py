@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from tsee.data import blocks_in_cache
+
 __all__ = [
     "exemplar_loss",
     "log_normalizer",
@@ -40,7 +42,7 @@ def pairwise_loss(Y: Tensor, P: Tensor) -> Tensor:
         Joint probabilities, zero on the diagonal, summing to 1 (equation 3).
     """
     pull, log_z = _DensePairs.apply(Y, Y, P, torch.arange(len(Y), device=Y.device))
-    return torch.xlogy(P, P).sum() + pull + log_z
+    return sum((torch.xlogy(P[rows], P[rows]).sum() for rows in blocks_in_cache(*P.shape)), pull + log_z)
 
 
 def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None = None) -> Tensor:
@@ -150,14 +152,18 @@ class _DensePairs(torch.autograd.Function):
         ctx: Any, Y: Tensor, V: Tensor, P: Tensor | None, own: Tensor | None, weights: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         similarities = torch.zeros(len(Y), len(V), dtype=Y.dtype, device=Y.device)
-        for y, v in zip(Y.unbind(1), V.unbind(1), strict=True):
-            difference = y[:, None] - v
-            similarities.addcmul_(difference, difference)
-        pull = Y.new_zeros(()) if P is None else (P * torch.log1p(similarities)).sum()
-        similarities.add_(1).reciprocal_()
+        pull = Y.new_zeros(())
+        for rows in blocks_in_cache(*similarities.shape):
+            block = similarities[rows]
+            for y, v in zip(Y[rows].unbind(1), V.unbind(1), strict=True):
+                difference = y[:, None] - v
+                block.addcmul_(difference, difference)
+            if P is not None:
+                pull += torch.log1p(block).mul_(P[rows]).sum()
+            block.add_(1).reciprocal_()
         if own is not None:
-            rows = torch.nonzero(own >= 0).squeeze(1)
-            similarities[rows, own[rows]] = 0
+            known = torch.nonzero(own >= 0).squeeze(1)
+            similarities[known, own[known]] = 0
         z = similarities.sum() if weights is None else (similarities @ weights).sum()
         ctx.save_for_backward(Y, V, P, similarities, z, weights)
         return pull, z.log()
@@ -166,12 +172,15 @@ class _DensePairs(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_pull: Tensor, grad_log_z: Tensor) -> tuple[Tensor | None, ...]:
         Y, V, P, similarities, z, weights = ctx.saved_tensors
-        # d log Z / d d2 = -u w^2 / Z and d pull / d d2 = p w: (rows, columns)
-        force = similarities.square().mul_(-grad_log_z / z)
-        if weights is not None:
-            force *= weights
-        if P is not None:
-            force.addcmul_(P, similarities, value=float(grad_pull))
-        grad_Y = 2 * (force.sum(1, keepdim=True) * Y - force @ V)
-        grad_V = 2 * (force.sum(0)[:, None] * V - force.T @ Y)
+        grad_Y, grad_V = torch.empty_like(Y), torch.zeros_like(V)
+        push, pull = -grad_log_z / z, float(grad_pull)
+        for rows in blocks_in_cache(*similarities.shape):
+            # d log Z / d d2 = -u w^2 / Z and d pull / d d2 = p w: (rows, columns)
+            force = similarities[rows].square().mul_(push)
+            if weights is not None:
+                force *= weights
+            if P is not None:
+                force.addcmul_(P[rows], similarities[rows], value=pull)
+            grad_Y[rows] = 2 * (force.sum(1, keepdim=True) * Y[rows] - force @ V)
+            grad_V += 2 * (force.sum(0)[:, None] * V - force.T @ Y[rows])
         return grad_Y, grad_V, None, None, None
