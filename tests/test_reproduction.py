@@ -407,6 +407,8 @@ CLAIMS = [
     ({"check": "ratio", "paper": 2.5, "within": 0.2}, {"a": [2]}, "not"),
     ({"check": "below", "limit": 10}, {"a": [1, None]}, "agree, so far"),
     ({"check": "below", "limit": 10}, {"a": [None]}, "–"),
+    ({"check": "range", "at_least": 5}, {"a": [1, 9, None]}, "–"),
+    ({"check": "steadier"}, {"a": [1, None], "b": [1, 5]}, "–"),
 ]
 
 

@@ -104,8 +104,11 @@ def judge(book: Book, experiment: Experiment, found: list[Table], claim: Table) 
     if not all(present):
         return Verdict(str(claim.get("paper", "")), MISSING, MISSING)
     verdict = CHECKS[claim["check"]](book, experiment, claim, present)
-    missing = sum(map(len, sides)) - sum(map(len, present))
-    return verdict._replace(word=f"{verdict.word}, so far") if missing and verdict.word != MISSING else verdict
+    if present == sides or verdict.word == MISSING:
+        return verdict
+    # How far values lie apart says nothing before all of them are there.
+    whole = claim["check"] in ("range", "steadier")
+    return verdict._replace(word=MISSING if whole else f"{verdict.word}, so far")
 
 
 Sides = list[list[Table]]

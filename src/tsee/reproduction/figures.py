@@ -158,6 +158,6 @@ def _save(picture: Figure, path: Path) -> None:
     content = io.BytesIO()
     picture.savefig(content, format="png", dpi=DPI, facecolor="white")
     with Image.open(content) as image:
-        small = image.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        small = image.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         path.parent.mkdir(parents=True, exist_ok=True)
         small.save(path, optimize=True)
