@@ -73,6 +73,8 @@ BAD_PARAMETERS = {
     "contrast": ["sample", None],
     "exaggeration": [0, -1, "2", None],
     "jitter": [-0.1, "1"],
+    "refinement": [-1, 1.5, None],
+    "placement": ["neighbours", 1],
     "n_neighbors": [0, "10"],
     "n_noise": [0, None],
     "noise_weight": [0, -1, "automatic", None],
@@ -131,8 +133,9 @@ def test_a_row_too_far_to_be_placed():
     see = DtSEE(max_epochs=1, random_state=0).fit(ROWS)
     far = ROWS.copy()
     far[7] = 1e300
-    with pytest.raises(ValueError, match="Row 7 of X is too far from the data of fit to be placed"):
-        see.transform(far)
+    for placement in ("refined", "forward"):
+        with pytest.raises(ValueError, match="Row 7 of X is too far from the data of fit to be placed"):
+            see.set_params(placement=placement).transform(far)
 
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE, PtSNE, HotSNE])

@@ -20,13 +20,15 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tsee import DataWarning, DtSEE, HotSEE, HotSNE, PtSNE, TrainingWarning, load
-from tsee.metrics import knn_error
+from tsee.metrics import knn_error, quality_score
 
 SMALL = dict(max_epochs=2, random_state=0)
 EVERY = [DtSEE, HotSEE, PtSNE, HotSNE]
 
 
 def quick(cls, **parameters):
+    if "refinement" in cls().get_params():
+        parameters.setdefault("refinement", 10)
     if "hidden_layers" in cls().get_params():
         parameters.setdefault("hidden_layers", (32, 32))
     else:
@@ -34,7 +36,7 @@ def quick(cls, **parameters):
     return cls(**{**SMALL, **parameters})
 
 
-@parametrize_with_checks([cls(max_epochs=2) for cls in EVERY])
+@parametrize_with_checks([quick(cls, random_state=None) for cls in EVERY])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -44,12 +46,10 @@ def test_the_map_keeps_the_classes(cls, digits):
     """Bad before, good after: an untrained map errs on most digits, a trained one on few."""
     X, y, X_new, y_new = digits
     errors = []
+    sizes = dict(hidden_layers=(128, 128)) if cls in (DtSEE, PtSNE) else dict(n_factors=200, n_hidden=100)
+    alone = dict(refinement=0) if cls in (DtSEE, HotSEE) else {}
     for epochs in (1, 60):
-        see = (
-            quick(cls, max_epochs=epochs, batch_size=128, hidden_layers=(128, 128))
-            if cls in (DtSEE, PtSNE)
-            else quick(cls, max_epochs=epochs, batch_size=128, n_factors=200, n_hidden=100)
-        )
+        see = quick(cls, max_epochs=epochs, batch_size=128, **sizes, **alone)
         errors.append(knn_error(see.fit_transform(X), y, see.transform(X_new), y_new, k=5)[5])
     assert errors[0] > 0.3
     assert errors[1] < 0.15
@@ -132,7 +132,8 @@ def test_pixels_to_255_and_pixels_to_1_give_the_same_map(cls, digits):
     pixels = np.round(X * 255 / 16).astype(np.uint8)
     plain = quick(cls, max_epochs=10).fit(pixels).embedding_
     for other in (pixels / 255, (pixels / 255).astype(np.float32), pixels.astype(np.float64) + 1e8):
-        np.testing.assert_allclose(quick(cls, max_epochs=10).fit_transform(other), plain, atol=0.02 * np.ptp(plain))
+        moved = np.abs(quick(cls, max_epochs=10).fit_transform(other) - plain).max(1) / np.ptp(plain)
+        assert np.quantile(moved, 0.99) < 0.02
 
 
 def test_a_constant_column_of_large_numbers_does_no_harm(digits):
@@ -254,16 +255,17 @@ class Squash(torch.nn.Module):
 
 @pytest.mark.parametrize("cls", [DtSEE, PtSNE])
 def test_a_network_of_ones_own(cls, digits):
+    parameters = dict(n_inputs=None, max_epochs=3, random_state=0)
+    if cls is DtSEE:
+        parameters["placement"] = "forward"
     network = Squash()
     start = network.linear.weight.detach().clone()
-    see = cls(network=network, n_inputs=None, max_epochs=3, random_state=0).fit(digits[0])
+    see = cls(network=network, **parameters).fit(digits[0])
     assert isinstance(see.network_, Squash)
     assert torch.equal(network.linear.weight, start)
     assert not torch.equal(see.network_.linear.weight, start)
     assert np.abs(see.embedding_).max() <= 10
-    np.testing.assert_array_equal(
-        cls(network=network, n_inputs=None, max_epochs=3, random_state=0).fit_transform(digits[0]), see.embedding_
-    )
+    np.testing.assert_array_equal(cls(network=network, **parameters).fit_transform(digits[0]), see.embedding_)
     with pytest.raises(ValueError, match="'network' parameter must take rows of 50 inputs"):
         cls(network=network).fit(digits[0])
     with pytest.raises(ValueError, match="'network' parameter must map rows to n_components=2"):
@@ -334,11 +336,81 @@ def test_an_interrupt_leaves_a_fitted_estimator(digits, monkeypatch):
         return step(*arguments, **keywords)
 
     monkeypatch.setattr(training, "scheduled_rate", interrupting)
-    see = quick(DtSEE, max_epochs=50, batch_size=300)
+    see = quick(DtSEE, max_epochs=100, batch_size=300)  # half of them before the refinement
     with pytest.warns(TrainingWarning, match="interrupted after 3 of 50 epochs"):
         see.fit(digits[0])
     assert see.n_iter_ == 3
+    assert see.placement_ == "forward"
     assert np.isfinite(see.transform(digits[2])).all()
+
+
+def test_an_interrupt_of_the_refinement_keeps_its_places(digits, monkeypatch):
+    from tsee import layout
+
+    force, calls = layout.Repulsion.__call__, 0
+
+    def interrupting(*arguments):
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return force(*arguments)
+
+    monkeypatch.setattr(layout.Repulsion, "__call__", interrupting)
+    see = quick(DtSEE, max_epochs=4)
+    with pytest.warns(TrainingWarning, match="The refinement was interrupted"):
+        Y = see.fit_transform(digits[0])
+    assert see.n_iter_ == 2
+    np.testing.assert_array_equal(see.transform(digits[0]), Y)
+    monkeypatch.undo()
+    assert not np.array_equal(Y, quick(DtSEE, max_epochs=4, placement="forward").fit_transform(digits[0]))
+
+
+@pytest.mark.parametrize("cls", [DtSEE, HotSEE])
+def test_refined_places_keep_more_neighbours_and_the_network_follows_them(cls, digits):
+    X, y, X_new, y_new = digits
+    see = quick(cls, refinement=100, max_epochs=60).fit(X)
+    assert see.placement_ == "refined"
+    refined, placed = see.embedding_, see.transform(X_new)
+    np.testing.assert_array_equal(see.transform(X), refined)  # a row of the data has the place it was given
+    np.testing.assert_array_equal(see.exemplar_embedding_, refined)
+    see.set_params(placement="forward")
+    forward, passed = see.transform(X), see.transform(X_new)
+    assert knn_error(refined, y, placed, y_new, k=5)[5] < 0.1
+    kept = quality_score(X, refined, X_new, placed, k=10)[10]
+    assert kept > quality_score(X, forward, X_new, passed, k=10)[10] + 0.05
+    assert np.median(np.abs(forward - refined)) < 0.1 * np.ptp(refined)
+    alone = quick(cls, refinement=0, max_epochs=60).fit(X)
+    assert alone.placement_ == "forward"
+    assert np.abs(alone.transform(X)).max() > 0
+
+
+def test_new_rows_are_placed_among_the_exemplars_nearest_to_them(digits):
+    X, _, X_new, _ = digits
+    see = quick(DtSEE, max_epochs=10, n_inputs=None).fit(X)
+    placed = see.transform(X_new)
+    nearest = np.square(X_new[:, None] - X).sum(2).argsort(1)[:, :15]
+    low, high = see.embedding_[nearest].min(1), see.embedding_[nearest].max(1)
+    assert ((placed >= low - 1e-3) & (placed <= high + 1e-3)).all()
+
+
+@pytest.mark.parametrize("parameters", [dict(n_components=3), dict(exemplars="centres"), dict(contrast="full")])
+def test_where_there_is_no_refinement_rows_pass_through_the_network(parameters, digits):
+    see = quick(DtSEE, **parameters).fit(digits[0])
+    assert see.placement_ == "forward"
+    Y = see.transform(digits[2])
+    refined = see.set_params(placement="refined").transform(digits[2])
+    assert refined.shape == Y.shape
+    assert np.isfinite(refined).all()
+    assert not np.array_equal(Y, refined)
+
+
+def test_some_rows_as_exemplars_are_refined_and_the_others_placed_among_them(digits):
+    X = digits[0]
+    see = quick(DtSEE, n_exemplars=300, placement="refined").fit(X)
+    np.testing.assert_array_equal(see.transform(X), see.embedding_)
+    np.testing.assert_array_equal(see.embedding_[see.exemplar_indices_], see.exemplar_embedding_)
+    assert see.set_params(placement=None).placement_ == "forward"
 
 
 INTERRUPTED = """

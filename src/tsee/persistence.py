@@ -137,6 +137,8 @@ def _tensors(estimator: ParametricMap) -> dict[str, Tensor]:
     if hasattr(estimator, "_exemplar_inputs"):
         tensors["exemplars.inputs"] = estimator._exemplar_inputs
         tensors["exemplars.embedding"] = torch.from_numpy(estimator.exemplar_embedding_)
+        if estimator._refined_exemplars is not None:
+            tensors["exemplars.refined"] = estimator._refined_exemplars
         if estimator.exemplar_indices_ is not None:
             tensors["exemplars.indices"] = torch.from_numpy(estimator.exemplar_indices_)
     # Copies: safetensors refuses tensors that share memory, as the exemplars may with the data.
@@ -158,6 +160,7 @@ def _describe(estimator: ParametricMap, checksum: str) -> dict[str, Any]:
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else [str(name) for name in names],
         "perplexity": estimator.perplexity_,
+        "placement": getattr(estimator, "placement_", None),
         "history": {"loss": estimator.history_["loss"], "learning_rate": rates},
         "checksum": checksum,
     }
@@ -210,6 +213,8 @@ def _restore(
     estimator.embedding_ = tensors["embedding"].numpy()
     if "exemplars.inputs" in tensors:
         estimator._exemplar_inputs = tensors["exemplars.inputs"]
+        estimator._refined_exemplars = tensors.get("exemplars.refined")
+        estimator.placement_ = config.get("placement", "forward")
         estimator.exemplar_embedding_ = tensors["exemplars.embedding"].numpy()
         estimator.n_exemplars_ = len(estimator._exemplar_inputs)
         indices = tensors.get("exemplars.indices")

@@ -22,10 +22,11 @@ BETAS = (0.9, 0.95)
 
 @dataclass
 class History:
-    """What each epoch came to: its mean loss and its last learning rate."""
+    """What each epoch came to: its mean loss and its last learning rate; and whether training came to its end."""
 
     loss: list[float] = field(default_factory=list)
     learning_rate: list[float] = field(default_factory=list)
+    complete: bool = True
 
 
 def batches(n_rows: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
@@ -94,6 +95,7 @@ def train(
                 bar.update()
             if not _sound(loss, lowest):
                 _give_up(network, good, epoch, loss, adam is not None)
+                history.complete = False
                 break
             lowest = min(lowest, total / n_rows)
             history.loss.append(total / n_rows)
@@ -105,7 +107,9 @@ def train(
                 loss = float(loss_of(network, rows))
             if not _sound(loss, lowest):
                 _give_up(network, good, max_epochs - 1, loss, adam is not None)
+                history.complete = False
     except KeyboardInterrupt:
+        history.complete = False
         if not _finite(network):  # interrupted between a bad step and its check
             network.load_state_dict(good[1])
         warn(

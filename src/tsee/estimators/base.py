@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import Any, Self
 
@@ -27,7 +29,9 @@ __all__ = [
     "Deep",
     "HighOrder",
     "Loss",
+    "Objective",
     "ParametricMap",
+    "places_by",
     "resolve_batch_size",
     "resolve_perplexity",
     "warn",
@@ -41,7 +45,30 @@ TRANSFORM_ROWS = 1024
 # The share of training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
 
+# The share of training that is left for the network to learn places that were found without it.
+SECOND_SHARE = 0.5
+
 Loss = Callable[[nn.Module, Tensor], Tensor]
+
+
+@dataclass
+class Objective:
+    """What a subclass trains for.
+
+    Attributes
+    ----------
+    loss : callable
+        The loss of a batch as a function of the network and row numbers.
+    fitted : dict
+        Attributes of the fitted estimator.
+    second : callable, optional
+        Given the trained network, may find better places than its own, add them to ``fitted``, and return the
+        loss by which the network learns them; or None.
+    """
+
+    loss: Loss
+    fitted: dict[str, Any]
+    second: Callable[[nn.Module], Loss | None] | None = None
 
 
 class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -50,10 +77,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _make_network(self, n_inputs: int, generator: torch.Generator) -> nn.Module:
         raise NotImplementedError
 
-    def _make_loss(
-        self, inputs: Tensor, device: torch.device, generator: torch.Generator
-    ) -> tuple[Loss, dict[str, Any]]:
-        """The loss of a batch as a function of the network and row numbers, and fitted attributes."""
+    def _make_objective(self, inputs: Tensor, device: torch.device, generator: torch.Generator) -> Objective:
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -92,24 +116,30 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 flattening.height = max(0.0, 1 - progress / FLAT_AFTER)
 
         batch_size = resolve_batch_size(self.batch_size, n_rows)
-        loss_of, fitted = self._make_loss(inputs, device, generator)
+        objective = self._make_objective(inputs, device, generator)
+        fitted = objective.fitted
+        n_epochs = resolve_epochs(self.max_epochs, n_rows, batch_size)
+        n_second = int(SECOND_SHARE * n_epochs) if objective.second is not None else 0
+        learn = partial(
+            train,
+            n_rows=n_rows,
+            batch_size=batch_size,
+            learning_rate=self.learning_rate,
+            optimizer=self.optimizer,
+            generator=generator,
+            verbose=bool(self.verbose),
+        )
         # A network of the user's may draw from the global generators (dropout): they are lent and given back.
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator)))
-            history = train(
-                network,
-                loss_of,
-                n_rows,
-                batch_size=batch_size,
-                max_epochs=resolve_epochs(self.max_epochs, n_rows, batch_size),
-                learning_rate=self.learning_rate,
-                optimizer=self.optimizer,
-                generator=generator,
-                at_step=flatten,
-                verbose=bool(self.verbose),
-            )
-        if flattening is not None:
-            network = flattening.flat()
+            history = learn(network, objective.loss, max_epochs=n_epochs - n_second, at_step=flatten)
+            if flattening is not None:
+                network = flattening.flat()
+            second = objective.second(network) if objective.second is not None and history.complete else None
+            if second is not None and n_second:
+                rest = learn(network, second, max_epochs=n_second)
+                history.loss += rest.loss
+                history.learning_rate += rest.learning_rate
         # Fitted state is set only now: a fit that fails leaves the one before it whole.
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -122,12 +152,12 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.preprocessing_ = preprocessing
         self.history_ = {"loss": history.loss, "learning_rate": history.learning_rate}
         self.n_iter_ = len(history.loss)
-        self.embedding_ = self._places(inputs)
-        self._finish()
+        self._finish(inputs)
         return self
 
-    def _finish(self) -> None:
-        """What a subclass adds once the network is trained."""
+    def _finish(self, inputs: Tensor) -> None:
+        """What is left once the network is trained: the places of the rows."""
+        self.embedding_ = places_by(self.network_, inputs)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Learn the map of ``X`` and return the places of its rows, the same as ``transform(X)`` gives.
@@ -144,7 +174,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self.fit(X).embedding_.copy()
 
     def transform(self, X: Any) -> np.ndarray:
-        """Place rows on the map, each by one pass through the network.
+        """Place rows on the map.
 
         A row's place does not depend on the other rows.
 
@@ -182,12 +212,9 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         save(self, path)
 
-    @torch.inference_mode()
     def _places(self, inputs: Tensor) -> np.ndarray:
-        """The network's output for inputs that have passed the preprocessing."""
-        device = next((p.device for p in self.network_.parameters()), torch.device("cpu"))
-        parts = [evenly(self.network_, inputs[rows].to(device)).cpu() for rows in blocks(len(inputs), TRANSFORM_ROWS)]
-        return torch.cat(parts).numpy()
+        """The places of inputs that have passed the preprocessing."""
+        return places_by(self.network_, inputs)
 
     @property
     def _n_features_out(self) -> int:
@@ -198,6 +225,14 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+@torch.inference_mode()
+def places_by(network: nn.Module, inputs: Tensor) -> np.ndarray:
+    """The places that a network gives to inputs, each of them whatever the others are."""
+    device = next((p.device for p in network.parameters()), torch.device("cpu"))
+    parts = [evenly(network, inputs[rows].to(device)).cpu() for rows in blocks(len(inputs), TRANSFORM_ROWS)]
+    return torch.cat(parts).numpy()
 
 
 class Deep:

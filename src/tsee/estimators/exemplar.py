@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from torch import Tensor, nn
 
 from tsee.affinities import Affinities, conditional_probabilities, gaussian, precisions, to_double
 from tsee.data import BLOCK_ROWS, blocks
-from tsee.estimators.base import Deep, HighOrder, Loss, ParametricMap, resolve_perplexity
-from tsee.estimators.parameters import documented
+from tsee.estimators.base import Deep, HighOrder, Loss, Objective, ParametricMap, places_by, resolve_perplexity
+from tsee.estimators.parameters import check_parameters, documented
 from tsee.exemplars import choose_centres, choose_points
-from tsee.messages import DataWarning, warn
+from tsee.layout import free_places, settle
+from tsee.messages import DataWarning, TrainingWarning, warn
 from tsee.neighbors import nearest
 from tsee.objectives import exemplar_loss, noise_contrastive_loss, sampled_loss
 from tsee.progress import progress_bar
@@ -27,28 +29,35 @@ AUTO_CENTRES = 2000
 NOISE_NEIGHBORS = 100
 SEARCH_ROWS = 4096
 MAX_JITTER = 0.5
+# What a row's place among the exemplars depends on, and how near a row is to an exemplar that is the same row.
+PLACE_NEIGHBORS = 15
+PLACE_PERPLEXITY = 5.0
+ROUNDING = 1e-9
 
 
 class ExemplarMap(ParametricMap):
     """Keeps the probabilities of neighbouring the exemplars (equations 8 to 12)."""
 
-    def _make_loss(
-        self, inputs: Tensor, device: torch.device, generator: torch.Generator
-    ) -> tuple[Loss, dict[str, Any]]:
+    def _make_objective(self, inputs: Tensor, device: torch.device, generator: torch.Generator) -> Objective:
         exemplars, own, fitted = self._choose(inputs, device, generator)
         n_candidates = len(exemplars) - (own is not None)
         if self.contrast == "full":
             perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars")
-            loss_of = full_objective(self, inputs, exemplars, own, perplexity, device)
+            objective = Objective(full_objective(self, inputs, exemplars, own, perplexity, device), fitted)
         else:
             n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
             perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)")
             affinities = self._affinities(inputs, exemplars, own, perplexity, n_candidates)
             if self.contrast == "noise":
                 loss_of = noise_objective(self, inputs, exemplars, own, affinities, device, generator)
+                objective = Objective(loss_of, fitted)
             else:
-                loss_of = sampled_objective(self, inputs, exemplars, affinities, device, generator)
-        return loss_of, {"perplexity_": perplexity, **fitted}
+                draw = Draws(inputs, exemplars, affinities, generator)
+                objective = Objective(sampled_objective(self, draw, device), fitted)
+                if own is not None and self.n_components == 2 and self.refinement:
+                    objective.second = partial(refined_objective, self, draw, own, objective, device)
+        fitted |= {"perplexity_": perplexity, "placement_": "forward", "_refined_exemplars": None}
+        return objective
 
     def _choose(
         self, inputs: Tensor, device: torch.device, generator: torch.Generator
@@ -100,8 +109,23 @@ class ExemplarMap(ParametricMap):
                 bar.update(rows.stop - rows.start)
         return Affinities(indices, probabilities)
 
-    def _finish(self) -> None:
-        self.exemplar_embedding_ = self._places(self._exemplar_inputs)
+    def _finish(self, inputs: Tensor) -> None:
+        refined = self.__dict__.pop("_refined_rows", None)
+        forward = refined is None or (self.placement or self.placement_) == "forward"
+        self.embedding_ = self._places(inputs) if forward else refined
+        if self.exemplar_indices_ is None:
+            self.exemplar_embedding_ = places_by(self.network_, self._exemplar_inputs)
+        else:
+            self.exemplar_embedding_ = self.embedding_[self.exemplar_indices_]
+
+    def _places(self, inputs: Tensor) -> np.ndarray:
+        check_parameters(self)
+        if (self.placement or self.placement_) == "forward":
+            return places_by(self.network_, inputs)
+        places = self._refined_exemplars
+        if places is None:  # by the network, where there was no refinement
+            places = torch.from_numpy(places_by(self.network_, self._exemplar_inputs))
+        return among(inputs, self._exemplar_inputs, places).numpy()
 
     @property
     def exemplars_(self) -> np.ndarray:
@@ -192,35 +216,109 @@ def noise_objective(
     return loss_of
 
 
-def sampled_objective(
-    estimator: ExemplarMap,
-    inputs: Tensor,
-    exemplars: Tensor,
-    affinities: Affinities,
-    device: torch.device,
-    generator: torch.Generator,
-) -> Loss:
+class Draws:
+    """For rows of the data an exemplar each, drawn from their probabilities."""
+
+    def __init__(self, inputs: Tensor, exemplars: Tensor, affinities: Affinities, generator: torch.Generator) -> None:
+        self.inputs, self.exemplars, self.affinities, self.generator = inputs, exemplars, affinities, generator
+        self.cumulative = affinities.probabilities.cumsum(1)
+        self.cumulative[:, -1] = 1.0
+
+    def __call__(self, rows: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
+        """The inputs of the rows and of the exemplars drawn for them, with noise in proportion to the gap between.
+
+        The map is held smooth so where data are few.
+        """
+        draw = torch.rand(len(rows), 1, generator=self.generator)
+        draw = torch.searchsorted(self.cumulative[rows], draw, right=True)
+        points = self.inputs[rows]
+        others = self.exemplars[self.affinities.indices[rows].gather(1, draw).squeeze(1)]
+        if not jitter:
+            return points, others
+        length = (points - others).norm(dim=1, keepdim=True) * (jitter / points.shape[1] ** 0.5)
+        points = points + length * torch.randn(points.shape, generator=self.generator)
+        return points, others + length * torch.randn(others.shape, generator=self.generator)
+
+
+def sampled_objective(estimator: ExemplarMap, draw: Draws, device: torch.device) -> Loss:
     """One exemplar a point, drawn from its probabilities; those drawn are everybody's sample."""
-    cumulative = affinities.probabilities.cumsum(1)
-    cumulative[:, -1] = 1.0
     jitter = estimator.jitter
     if jitter is None:
         # As with the width of a kernel: the more data, the less there is to smooth over.
-        jitter = min(MAX_JITTER, MAX_JITTER * (1000 / len(inputs)) ** 0.5)
+        jitter = min(MAX_JITTER, MAX_JITTER * (1000 / len(draw.inputs)) ** 0.5)
 
     def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
-        draw = torch.searchsorted(cumulative[rows], torch.rand(len(rows), 1, generator=generator), right=True)
-        drawn = affinities.indices[rows].gather(1, draw).squeeze(1)
-        points, others = inputs[rows], exemplars[drawn]
-        if jitter:
-            # Noise in proportion to the gap between neighbours: the map is held smooth where data are few.
-            length = (points - others).norm(dim=1, keepdim=True) * (jitter / points.shape[1] ** 0.5)
-            points = points + length * torch.randn(points.shape, generator=generator)
-            others = others + length * torch.randn(others.shape, generator=generator)
+        points, others = draw(rows, jitter)
         Y, V = _embed(network, points.to(device), others.to(device))
         return sampled_loss(Y, V, exaggeration=estimator.exaggeration)
 
     return loss_of
+
+
+def refined_objective(
+    estimator: ExemplarMap, draw: Draws, own: Tensor, objective: Objective, device: torch.device, network: nn.Module
+) -> Loss | None:
+    """Free the exemplars from the network, then have the network learn where they, and the rows among them, went.
+
+    These are auxiliary coordinates (Carreira-Perpinan and Vladymyrov, NIPS 2015): the loss of the places is lowered
+    by exact forces, which sampling and the network's stiffness blur, and the network is fitted to the result.
+    """
+    rows = torch.nonzero(own >= 0).squeeze(1)
+    order = rows[own[rows].argsort()]  # the rows that the exemplars are
+    neighbors = Affinities(draw.affinities.indices[order], draw.affinities.probabilities[order])
+    start = torch.from_numpy(places_by(network, draw.exemplars))
+    complete = True
+    with progress_bar(estimator.refinement, "refinement", "step", verbose=bool(estimator.verbose)) as bar:
+        try:
+            freed = free_places(
+                start,
+                neighbors,
+                # Nearer to the loss as it is: the clusters have been found, and neighbours want their room.
+                exaggeration=estimator.exaggeration**0.5,
+                n_iterations=estimator.refinement,
+                progress=lambda done: bar.update(),
+            )
+        except KeyboardInterrupt as stop:
+            freed, complete = stop.args[0], False
+            warn("The refinement was interrupted: the places found until then are kept.", TrainingWarning)
+    freed = same_for_equal(draw.exemplars, freed)
+    targets = freed[own]
+    others = torch.nonzero(own < 0).squeeze(1)
+    targets[others] = among(draw.inputs[others], draw.exemplars, freed)
+    placement = "forward" if len(others) else "refined"
+    objective.fitted |= {"_refined_exemplars": freed, "_refined_rows": targets.numpy(), "placement_": placement}
+    if not complete:
+        return None
+
+    def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
+        points, _ = draw(rows, MAX_JITTER)
+        away = (network(points.to(device)) - targets[rows].to(device)).square().sum(1)
+        return torch.log1p(away).mean()
+
+    return loss_of
+
+
+def among(inputs: Tensor, exemplars: Tensor, places: Tensor) -> Tensor:
+    """Places of inputs among those of their nearest exemplars; an input that is an exemplar has its place."""
+    k = min(PLACE_NEIGHBORS, len(exemplars))
+    found = torch.empty((len(inputs), places.shape[1]))
+    for rows in blocks(len(inputs), SEARCH_ROWS):
+        indices, distances = nearest(inputs[rows], exemplars, k)
+        probabilities = conditional_probabilities(distances, min(PLACE_PERPLEXITY, max(1.0, k / 3)))
+        settled = settle(places[indices], probabilities)
+        itself = distances[:, :1] <= ROUNDING * distances[:, -1:]
+        found[rows] = torch.where(itself, places[indices[:, 0]], settled)
+        found[rows][~torch.isfinite(distances[:, 0])] = torch.nan  # too far for a distance
+    return found
+
+
+def same_for_equal(inputs: Tensor, places: Tensor) -> Tensor:
+    """Places in which equal inputs have the same, the mean of theirs."""
+    distinct, group = torch.unique(inputs, dim=0, return_inverse=True)
+    if len(distinct) == len(inputs):
+        return places
+    sums = places.new_zeros(len(distinct), places.shape[1]).index_add_(0, group, places)
+    return (sums / torch.bincount(group)[:, None])[group]
 
 
 def _embed(network: nn.Module, points: Tensor, exemplars: Tensor) -> tuple[Tensor, Tensor]:
@@ -233,8 +331,9 @@ def _embed(network: nn.Module, points: Tensor, exemplars: Tensor) -> tuple[Tenso
 class DtSEE(Deep, ExemplarMap):
     """Deep t-distributed stochastic exemplar-centered embedding (dt-SEE): the default choice.
 
-    A deep network learns to keep each row's probabilities of neighbouring the exemplars; a new row is
-    placed by one pass through it.
+    A deep network learns to keep each row's probabilities of neighbouring the exemplars. Halfway the exemplars are
+    freed from the network and go to where the loss wants each of them, and the network learns these places. A new
+    row is placed among its nearest exemplars, or by one pass through the network (see ``placement``).
 
     Parameters
     ----------
@@ -266,6 +365,8 @@ class DtSEE(Deep, ExemplarMap):
         contrast: str = "sampled",
         exaggeration: float = 2.0,
         jitter: float | None = None,
+        refinement: int = 200,
+        placement: str | None = None,
         n_neighbors: int | None = None,
         n_noise: int = 100,
         noise_weight: float | str = "auto",
@@ -292,6 +393,8 @@ class DtSEE(Deep, ExemplarMap):
         self.contrast = contrast
         self.exaggeration = exaggeration
         self.jitter = jitter
+        self.refinement = refinement
+        self.placement = placement
         self.n_neighbors = n_neighbors
         self.n_noise = n_noise
         self.noise_weight = noise_weight
@@ -346,6 +449,8 @@ class HotSEE(HighOrder, ExemplarMap):
         contrast: str = "sampled",
         exaggeration: float = 2.0,
         jitter: float | None = None,
+        refinement: int = 200,
+        placement: str | None = None,
         n_neighbors: int | None = None,
         n_noise: int = 100,
         noise_weight: float | str = "auto",
@@ -372,6 +477,8 @@ class HotSEE(HighOrder, ExemplarMap):
         self.contrast = contrast
         self.exaggeration = exaggeration
         self.jitter = jitter
+        self.refinement = refinement
+        self.placement = placement
         self.n_neighbors = n_neighbors
         self.n_noise = n_noise
         self.noise_weight = noise_weight

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tsee.affinities import joint_probabilities
-from tsee.estimators.base import Deep, HighOrder, Loss, ParametricMap, resolve_batch_size, resolve_perplexity
+from tsee.estimators.base import Deep, HighOrder, Objective, ParametricMap, resolve_batch_size, resolve_perplexity
 from tsee.estimators.parameters import documented
 from tsee.objectives import pairwise_loss
 from tsee.training import steps_per_epoch
@@ -21,9 +20,7 @@ __all__ = ["HotSNE", "PtSNE"]
 class PairwiseMap(ParametricMap):
     """Keeps the probabilities of neighbouring among the rows of each mini-batch (equations 1 to 6)."""
 
-    def _make_loss(
-        self, inputs: Tensor, device: torch.device, generator: torch.Generator
-    ) -> tuple[Loss, dict[str, Any]]:
+    def _make_objective(self, inputs: Tensor, device: torch.device, generator: torch.Generator) -> Objective:
         batch_size = resolve_batch_size(self.batch_size, len(inputs))
         smallest = len(inputs) // steps_per_epoch(len(inputs), batch_size)
         perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbours in a batch (see batch_size)")
@@ -32,7 +29,7 @@ class PairwiseMap(ParametricMap):
             batch = inputs[rows].to(device)
             return pairwise_loss(network(batch), joint_probabilities(batch, perplexity))
 
-        return loss_of, {"perplexity_": perplexity}
+        return Objective(loss_of, {"perplexity_": perplexity})
 
 
 @documented

@@ -140,6 +140,20 @@ PARAMETERS: dict[str, Parameter] = {
         "keeps the map smooth between the data, so that new rows find their place. None takes 0.5 up to 1,000 "
         'rows and less for more of them, by their square root. Only for the "sampled" contrast.',
     ),
+    "refinement": Parameter(
+        "an integer of at least 0",
+        _whole(0),
+        "Steps by which the exemplars, once the network is half trained, go from its places to where the loss wants "
+        "each of them; the network then learns these. 0 leaves it at the network. Only for points, the "
+        '"sampled" contrast and two dimensions.',
+    ),
+    "placement": Parameter(
+        '"refined", "forward" or None',
+        _one_of("refined", "forward", None),
+        'How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest '
+        "exemplars, which keeps more of its neighbours and takes a search for them. None is refined where every "
+        "row of ``fit`` is an exemplar and was refined. It may be changed on a fitted estimator.",
+    ),
     "n_neighbors": Parameter(
         "an integer of at least 1 or None",
         _or_none(_whole(1)),
@@ -252,4 +266,5 @@ EXEMPLAR_ATTRIBUTES = {
     "exemplar_indices_ : ndarray of shape (n_exemplars_,) or None": "Which rows of ``fit`` they are, where they are "
     "points.",
     "exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)": "Their places.",
+    "placement_ : str": "What ``placement=None`` stands for.",
 }

@@ -1,0 +1,210 @@
+r"""Places that no network ties together: those of exemplars under the forces of the loss, and of a row among them.
+
+With all rows as exemplars, the loss of equation 12 as a function of the places themselves is
+
+.. math:: \ell = a \sum_{ij} p_{ij} \log(1 + |y_i - y_j|^2) + \log \sum_{i \ne j} (1 + |y_i - y_j|^2)^{-1},
+
+the p of equation 3 and the attraction exaggerated by a. Its gradient has a sum over the pairs that carry probability,
+and one over all pairs, the repulsion. The second is smooth: it is computed on a grid by Fourier transforms and
+interpolated (Linderman et al., Nature Methods 2019), at a cost of n and the area of the map in place of n squared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from scipy.fft import next_fast_len
+from scipy.sparse import csr_matrix
+from torch import Tensor
+
+from tsee.affinities import Affinities
+from tsee.data import blocks_in_cache
+
+__all__ = ["Repulsion", "free_places", "settle"]
+
+# Gradient descent as it is usual for t-SNE: momentum, and for each coordinate a gain that grows while it keeps going.
+MOMENTUM = 0.8
+GAIN_UP, GAIN_DOWN, LEAST_GAIN = 0.2, 0.8, 0.01
+LONGEST_STEP = 5.0
+# Up to so many places all pairs are summed. Beyond, interpolation by parabolas in boxes as wide as the kernel, until
+# there are too many of them.
+FEW = 4096
+NODES = 3
+FEW_BOXES, MOST_BOXES = 16, 1024
+# Fixed-point iterations of a place among its neighbours'.
+SETTLING = 30
+
+
+def free_places(
+    places: Tensor,
+    affinities: Affinities,
+    *,
+    exaggeration: float,
+    n_iterations: int,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Tensor:
+    """Let exemplars go from where the network puts them to where the loss wants them, each on its own.
+
+    Parameters
+    ----------
+    places : Tensor of shape (n, 2)
+        Where they start.
+    affinities : Affinities
+        Their neighbours among themselves.
+    exaggeration : float
+        The factor a on the attraction.
+    n_iterations : int
+        Steps of gradient descent.
+    progress : callable
+        Told the number of steps done after each; a KeyboardInterrupt there or in a step ends the descent, and
+        is raised again with the places so far as its first argument.
+
+    Returns
+    -------
+    Tensor of shape (n, 2)
+    """
+    attraction = _Attraction(affinities)
+    repulsion = Repulsion()
+    places = places - places.mean(0)
+    velocity, gains = torch.zeros_like(places), torch.ones_like(places)
+    rate = len(places) / exaggeration
+    try:
+        for done in range(1, n_iterations + 1):
+            forces, normalizer = repulsion(places)
+            gradient = attraction(places).mul_(exaggeration).sub_(forces, alpha=1 / normalizer)
+            gains = torch.where(gradient * velocity < 0, gains + GAIN_UP, gains * GAIN_DOWN).clamp_min_(LEAST_GAIN)
+            velocity = MOMENTUM * velocity - rate * gains * gradient
+            length = velocity.norm(dim=1, keepdim=True)
+            velocity *= (LONGEST_STEP / length.clamp_min(1e-12)).clamp_max(1)
+            moved = places + velocity
+            places = moved - moved.mean(0)
+            progress(done)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(places) from None
+    return places
+
+
+class _Attraction:
+    """Half the gradient of the attraction: for each i the sum of p_ij w_ij (y_i - y_j), twice over."""
+
+    def __init__(self, affinities: Affinities) -> None:
+        n, k = affinities.indices.shape
+        chosen = (affinities.probabilities.double().numpy().ravel(), affinities.indices.numpy().ravel())
+        one_way = csr_matrix((*chosen, np.arange(0, n * k + 1, k)), shape=(n, n))
+        both = ((one_way + one_way.T) / (2 * n)).tocsr()
+        self.probabilities = torch.from_numpy(both.data).float()
+        self.others = torch.from_numpy(both.indices.astype(np.int64))
+        counts = torch.from_numpy(np.diff(both.indptr).astype(np.int64))
+        self.rows = torch.repeat_interleave(torch.arange(n), counts)
+
+    def __call__(self, places: Tensor) -> Tensor:
+        # A dimension at a time: gathering single numbers is what is fast here.
+        differences = [y.index_select(0, self.rows) - y.index_select(0, self.others) for y in places.T.contiguous()]
+        distances = torch.ones_like(self.probabilities)
+        for difference in differences:
+            distances.addcmul_(difference, difference)
+        pull = self.probabilities / distances
+        zero = places.new_zeros(len(places))
+        return torch.stack([zero.index_add(0, self.rows, pull * difference) for difference in differences], 1)
+
+
+class Repulsion:
+    """The repulsion of all pairs on the plane: call it with places of shape (n, 2).
+
+    Returns for each i the sum over j of w_ij^2 (y_i - y_j), and the normaliser, the sum of w_ij over i and j other
+    than i, with w = 1 / (1 + |y_i - y_j|^2). Of more than 4,096 places it is interpolated, which errs by about a
+    hundredth of the forces where there are some places in a unit of area, and by more where they lie far apart.
+    """
+
+    def __init__(self) -> None:
+        self._kernels: tuple[tuple[int, float], Tensor] | None = None
+
+    def __call__(self, places: Tensor) -> tuple[Tensor, float]:
+        return _all_pairs(places) if len(places) <= FEW else self.interpolated(places)
+
+    def interpolated(self, places: Tensor) -> tuple[Tensor, float]:
+        """The same by Fourier transforms, whatever the number of places."""
+        low = places.amin(0)
+        width = float((places.amax(0) - low).max())
+        # A grid that grows in strides, so that its kernels serve many calls.
+        boxes = min(MOST_BOXES, FEW_BOXES * (int(width) // FEW_BOXES + 1))
+        side = width / boxes if width > boxes or 0 < width < FEW_BOXES else 1.0
+        nodes = NODES * boxes
+        kernels = self._transformed_kernels(nodes, side / NODES)
+
+        scaled = (places - low) / side
+        box = scaled.floor().clamp_(0, boxes - 1)
+        weights = _parabolas(scaled - box)  # (n, 2, 3)
+        first = box.long() * NODES
+        along = first[:, :, None] + torch.arange(NODES)  # (n, 2, 3)
+        cells = (along[:, 0, :, None] * nodes + along[:, 1, None, :]).flatten(1)  # (n, 9)
+        shares = (weights[:, 0, :, None] * weights[:, 1, None, :]).flatten(1)  # (n, 9)
+
+        # What is spread on the grid: ones and coordinates, from the middle, where they are small.
+        centred = places - (low + width / 2)
+        charges = [shares] + [shares * y[:, None] for y in centred.T]
+        grid = torch.stack([torch.zeros(nodes * nodes).index_add_(0, cells.flatten(), c.flatten()) for c in charges])
+        size = kernels.shape[1]
+        spread = torch.fft.rfft2(grid.view(-1, nodes, nodes), s=(size, size))
+        # w with ones, then w^2 with ones and coordinates.
+        potentials = torch.fft.irfft2(torch.cat([spread[:1] * kernels[0], spread * kernels[1]]), s=(size, size))
+        potentials = potentials[:, :nodes, :nodes].reshape(4, -1)
+        felt = [(p.index_select(0, cells.flatten()).view_as(shares) * shares).sum(1) for p in potentials]
+        forces = torch.stack([y * felt[1] - f for y, f in zip(centred.T, felt[2:], strict=True)], 1)
+        return forces, float(felt[0].double().sum()) - len(places)
+
+    def _transformed_kernels(self, nodes: int, spacing: float) -> Tensor:
+        if self._kernels is None or self._kernels[0] != (nodes, spacing):
+            size = next_fast_len(2 * nodes, real=True)
+            lags = torch.arange(size)
+            lags = spacing * torch.minimum(lags, size - lags)
+            kernel = 1 / (1 + lags.square()[:, None] + lags.square())
+            self._kernels = (nodes, spacing), torch.fft.rfft2(torch.stack([kernel, kernel.square()]))
+        return self._kernels[1]
+
+
+def _all_pairs(places: Tensor) -> tuple[Tensor, float]:
+    places = places - places.mean(0)  # the forces are small differences of sums of coordinates
+    forces, total = torch.empty_like(places), 0.0
+    for rows in blocks_in_cache(len(places), len(places)):
+        block = places[rows]
+        similarities = torch.cdist(block, places, compute_mode="donot_use_mm_for_euclid_dist").square_()
+        similarities.add_(1).reciprocal_()
+        total += float(similarities.double().sum())
+        similarities.square_()
+        forces[rows] = similarities.sum(1, keepdim=True) * block - similarities @ places
+    return forces, total - len(places)
+
+
+def _parabolas(inside: Tensor) -> Tensor:
+    """Lagrange's weights at the nodes 1/6, 3/6 and 5/6 of a box, for positions from 0 to 1 in it."""
+    t = NODES * inside - NODES / 2  # in units of the spacing, from the middle node
+    return torch.stack([t * (t - 1) / 2, (1 - t) * (1 + t), t * (t + 1) / 2], -1)
+
+
+def settle(neighbors: Tensor, probabilities: Tensor) -> Tensor:
+    r"""The place that minimises a row's own attraction, :math:`\sum_j p_j \log(1 + |y - v_j|^2)`.
+
+    Neighbours that lie apart from the others hardly count: it is a median more than a mean, and does not put a
+    row in the empty space between two clusters. It starts at the best of the neighbours' places.
+
+    Parameters
+    ----------
+    neighbors : Tensor of shape (n, k, h)
+        The places v of each row's neighbours.
+    probabilities : Tensor of shape (n, k)
+        Each row sums to 1.
+
+    Returns
+    -------
+    Tensor of shape (n, h)
+    """
+    apart = (neighbors[:, :, None, :] - neighbors[:, None, :, :]).square().sum(3)  # (n, k, k)
+    best = (probabilities[:, None, :] * torch.log1p(apart)).sum(2).argmin(1)
+    places = neighbors[torch.arange(len(neighbors)), best]
+    for _ in range(SETTLING):
+        pull = probabilities / (1 + (neighbors - places[:, None, :]).square().sum(2))
+        places = (pull[:, :, None] * neighbors).sum(1) / pull.sum(1, keepdim=True)
+    return places

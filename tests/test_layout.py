@@ -1,0 +1,130 @@
+"""Forces by interpolation against all pairs, the descent against the loss, and a place among neighbours."""
+
+import pytest
+import torch
+
+from tsee.affinities import Affinities, conditional_probabilities
+from tsee.layout import Repulsion, _Attraction, free_places, settle
+from tsee.neighbors import nearest
+
+
+def clusters(n, width, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    middles = width * torch.rand(10, 2, generator=generator)
+    return middles[torch.randint(10, (n,), generator=generator)] + width / 15 * torch.randn(n, 2, generator=generator)
+
+
+def neighbors_of(X, k=15, perplexity=5.0):
+    indices, distances = nearest(X, X, k, exclude=torch.arange(len(X)))
+    return Affinities(indices, conditional_probabilities(distances, perplexity).float())
+
+
+def naive_repulsion(Y):
+    forces, total = [], -float(len(Y))
+    for block in Y.double().split(256):
+        differences = block[:, None] - Y.double()
+        w = 1 / (1 + differences.square().sum(2))
+        forces.append((w.square()[:, :, None] * differences).sum(1))
+        total += float(w.sum())
+    return torch.cat(forces), total
+
+
+def naive_loss(Y, affinities, exaggeration):
+    """The loss of the module's docstring, in float64, from a dense matrix of p."""
+    n = len(Y)
+    p = torch.zeros(n, n, dtype=torch.float64).scatter_(1, affinities.indices, affinities.probabilities.double())
+    p = (p + p.T) / (2 * n)
+    d = (Y[:, None] - Y).square().sum(2)
+    off = ~torch.eye(n, dtype=torch.bool)
+    return exaggeration * (p * torch.log1p(d)).sum() + (1 / (1 + d))[off].sum().log()
+
+
+@pytest.mark.parametrize("width", [0.1, 5.0, 60.0])
+def test_all_pairs_are_those_of_the_definition(width):
+    Y = clusters(500, width) + 100
+    forces, normalizer = Repulsion()(Y)
+    expected, total = naive_repulsion(Y)
+    assert normalizer == pytest.approx(total, rel=1e-5)
+    torch.testing.assert_close(forces.double(), expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max()))
+
+
+@pytest.mark.parametrize("width", [0.1, 5.0, 25.0, 60.0])
+def test_interpolated_forces_are_near_those_of_all_pairs(width):
+    Y = clusters(5000, width) - 7
+    expected, total = naive_repulsion(Y)
+    for forces, normalizer in (Repulsion().interpolated(Y), Repulsion()(Y)):  # 5,000 are not few
+        assert normalizer == pytest.approx(total, rel=0.01)
+        assert (forces - expected).norm() < 0.03 * expected.norm()
+
+
+def test_the_grid_serves_again_and_grows_with_the_map():
+    repulsion = Repulsion()
+    for width in (10.0, 10.1, 90.0, 10.0):
+        Y = clusters(5000, width)
+        expected, total = naive_repulsion(Y)
+        forces, normalizer = repulsion(Y)
+        assert normalizer == pytest.approx(total, rel=0.01)
+        assert (forces - expected).norm() < 0.06 * expected.norm()
+
+
+def test_forces_are_the_gradient_of_the_loss():
+    X = torch.randn(200, 6, generator=torch.Generator().manual_seed(0))
+    affinities = neighbors_of(X)
+    Y = clusters(200, 8.0).double().requires_grad_()
+    naive_loss(Y, affinities, 1.7).backward()
+    forces, normalizer = Repulsion()(Y.detach().float())
+    gradient = 4 * (1.7 * _Attraction(affinities)(Y.detach().float()) - forces / normalizer)
+    torch.testing.assert_close(gradient.double(), Y.grad, rtol=1e-3, atol=1e-6)
+
+
+def test_descent_lowers_the_loss_and_brings_neighbours_together():
+    X = clusters(600, 30.0, seed=1) @ torch.randn(2, 8, generator=torch.Generator().manual_seed(2))
+    affinities = neighbors_of(X)
+    start = torch.randn(600, 2, generator=torch.Generator().manual_seed(3))
+    steps = []
+    Y = free_places(start, affinities, exaggeration=1.5, n_iterations=150, progress=steps.append)
+    assert steps == list(range(1, 151))
+    assert naive_loss(Y.double(), affinities, 1.5) < naive_loss(start.double(), affinities, 1.5) - 1
+    found = nearest(Y, Y, 5, exclude=torch.arange(600))[0]
+    wanted = affinities.indices[:, :5]
+    assert (found[:, :, None] == wanted[:, None, :]).any(2).float().mean() > 0.5
+
+
+def test_an_interrupt_carries_the_places_so_far():
+    X = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
+
+    def stop(done):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        free_places(X[:, :2], neighbors_of(X), exaggeration=1.0, n_iterations=10, progress=stop)
+    expected = free_places(X[:, :2], neighbors_of(X), exaggeration=1.0, n_iterations=3)
+    assert torch.equal(interrupt.value.args[0], expected)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5000])
+def test_places_that_coincide_stay_finite(n):
+    indices = torch.stack([torch.arange(n).roll(1), torch.arange(n).roll(-1)], 1)
+    Y = free_places(torch.zeros(n, 2), Affinities(indices, torch.full((n, 2), 0.5)), exaggeration=2.0, n_iterations=20)
+    assert torch.isfinite(Y).all()
+
+
+def test_a_place_settles_at_the_least_attraction():
+    generator = torch.Generator().manual_seed(0)
+    neighbors = torch.randn(40, 7, 2, generator=generator) * 2
+    probabilities = torch.softmax(torch.randn(40, 7, generator=generator), 1)
+    places = settle(neighbors, probabilities).double().requires_grad_()
+    cost = (probabilities * torch.log1p((places[:, None] - neighbors).square().sum(2))).sum(1)
+    at_neighbors = (
+        probabilities[:, None, :] * torch.log1p((neighbors[:, :, None] - neighbors[:, None]).square().sum(3))
+    ).sum(2)
+    assert (cost <= at_neighbors.amin(1) + 1e-6).all()
+    cost.sum().backward()
+    assert places.grad.norm(dim=1).median() < 1e-3
+
+
+def test_a_stray_neighbour_does_not_draw_a_place_away():
+    neighbors = torch.tensor([[[0.0, 0.0], [0.2, 0.0], [0.0, 0.2], [100.0, 0.0]]])
+    place = settle(neighbors, torch.full((1, 4), 0.25))
+    assert place.norm() < 0.3
