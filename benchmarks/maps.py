@@ -37,7 +37,7 @@ def measure(method: str, parameters: dict[str, Any], data: tsee.datasets.Split, 
     Y_train = see.fit_transform(data.x_train)
     run: dict[str, Any] = {"seed": seed, "fit s": round(time.perf_counter() - start, 1)}
     run |= judge(see, data, Y_train)
-    if getattr(see, "placement_", None) == "refined":
+    if hasattr(see, "placement") and (see.placement or see.placement_) == "refined":
         see.set_params(placement="forward")
         run |= {f"forward: {name}": value for name, value in judge(see, data, see.transform(data.x_train)).items()}
     return run
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter, as in Python")
     arguments = parser.parse_args()
-    parameters = {name: ast.literal_eval(value) for name, value in (item.split("=") for item in arguments.set)}
+    parameters = {name: ast.literal_eval(value) for name, value in (item.split("=", 1) for item in arguments.set)}
     data = LOADERS[arguments.data]()
     for method in arguments.method or ["DtSEE", "HotSEE"]:
         runs = []

@@ -82,7 +82,8 @@ def test_descent_lowers_the_loss_and_brings_neighbours_together():
     affinities = neighbors_of(X)
     start = torch.randn(600, 2, generator=torch.Generator().manual_seed(3))
     steps = []
-    Y = free_places(start, affinities, exaggeration=1.5, n_iterations=150, progress=steps.append)
+    Y, complete = free_places(start, affinities, exaggeration=1.5, n_iterations=150, progress=steps.append)
+    assert complete
     assert steps == list(range(1, 151))
     assert naive_loss(Y.double(), affinities, 1.5) < naive_loss(start.double(), affinities, 1.5) - 1
     found = nearest(Y, Y, 5, exclude=torch.arange(600))[0]
@@ -90,24 +91,36 @@ def test_descent_lowers_the_loss_and_brings_neighbours_together():
     assert (found[:, :, None] == wanted[:, None, :]).any(2).float().mean() > 0.5
 
 
-def test_an_interrupt_carries_the_places_so_far():
+def test_an_interrupt_leaves_the_places_so_far():
     X = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
 
     def stop(done):
         if done == 3:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt) as interrupt:
-        free_places(X[:, :2], neighbors_of(X), exaggeration=1.0, n_iterations=10, progress=stop)
+    found = free_places(X[:, :2], neighbors_of(X), exaggeration=1.0, n_iterations=10, progress=stop)
     expected = free_places(X[:, :2], neighbors_of(X), exaggeration=1.0, n_iterations=3)
-    assert torch.equal(interrupt.value.args[0], expected)
+    assert torch.equal(found[0], expected[0])
+    assert (found[1], expected[1]) == (False, True)
 
 
-@pytest.mark.parametrize("n", [2, 3, 5000])
+@pytest.mark.parametrize("n", [4, 5000])
 def test_places_that_coincide_stay_finite(n):
     indices = torch.stack([torch.arange(n).roll(1), torch.arange(n).roll(-1)], 1)
-    Y = free_places(torch.zeros(n, 2), Affinities(indices, torch.full((n, 2), 0.5)), exaggeration=2.0, n_iterations=20)
+    start = torch.zeros(n, 2)
+    start[n // 2 :] = 1.0
+    Y, _ = free_places(start, Affinities(indices, torch.full((n, 2), 0.5)), exaggeration=1.0, n_iterations=20)
     assert torch.isfinite(Y).all()
+    assert not torch.equal(Y, start)
+
+
+def test_a_place_far_outside_the_grid_does_not_spoil_the_others():
+    Y = clusters(5000, 20.0)
+    Y[0] = 1e5
+    expected, total = naive_repulsion(Y)
+    forces, normalizer = Repulsion()(Y)
+    assert normalizer == pytest.approx(total, rel=0.02)
+    assert (forces - expected)[1:].norm() < 0.05 * expected[1:].norm()
 
 
 def test_a_place_settles_at_the_least_attraction():
@@ -121,7 +134,7 @@ def test_a_place_settles_at_the_least_attraction():
     ).sum(2)
     assert (cost <= at_neighbors.amin(1) + 1e-6).all()
     cost.sum().backward()
-    assert places.grad.norm(dim=1).median() < 1e-3
+    assert places.grad.norm(dim=1).quantile(0.9) < 1e-3
 
 
 def test_a_stray_neighbour_does_not_draw_a_place_away():

@@ -135,7 +135,7 @@ DAMAGE = {
     "not text": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe\x00"), "config.json .* is damaged"),
     "a list": (lambda f: (f / "config.json").write_text("[]"), "does not say that it is one"),
     "another format": (lambda f: damage_config(f, format="umap"), "does not say that it is one"),
-    "a newer format": (lambda f: damage_config(f, format_version=99), "has format 99, and this tsee reads format 1"),
+    "a newer format": (lambda f: damage_config(f, format_version=99), "has format 99, and this tsee reads format 2"),
     "another scale": (lambda f: damage_config(f, scale=9.0), "config.json .* is damaged"),
     "another perplexity": (lambda f: damage_config(f, perplexity="a"), "config.json .* is damaged"),
     "an unknown estimator": (lambda f: forge_config(f, estimator="os.system"), "which this tsee does not know"),

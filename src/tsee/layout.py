@@ -28,11 +28,11 @@ __all__ = ["Repulsion", "free_places", "settle"]
 MOMENTUM = 0.8
 GAIN_UP, GAIN_DOWN, LEAST_GAIN = 0.2, 0.8, 0.01
 LONGEST_STEP = 5.0
-# Up to so many places all pairs are summed. Beyond, interpolation by parabolas in boxes as wide as the kernel, until
-# there are too many of them.
+# Up to so many places all pairs are summed. Beyond, interpolation by parabolas in boxes as wide as the kernel; what
+# lies outside the largest grid is felt as if it lay on its rim.
 FEW = 4096
 NODES = 3
-FEW_BOXES, MOST_BOXES = 16, 1024
+FEW_BOXES, MOST_BOXES = 16, 512
 # Fixed-point iterations of a place among its neighbours'.
 SETTLING = 30
 
@@ -44,7 +44,7 @@ def free_places(
     exaggeration: float,
     n_iterations: int,
     progress: Callable[[int], None] = lambda done: None,
-) -> Tensor:
+) -> tuple[Tensor, bool]:
     """Let exemplars go from where the network puts them to where the loss wants them, each on its own.
 
     Parameters
@@ -58,19 +58,18 @@ def free_places(
     n_iterations : int
         Steps of gradient descent.
     progress : callable
-        Told the number of steps done after each; a KeyboardInterrupt there or in a step ends the descent, and
-        is raised again with the places so far as its first argument.
+        Told the number of steps done after each.
 
     Returns
     -------
-    Tensor of shape (n, 2)
+    places : Tensor of shape (n, 2)
+    complete : bool
+        Whether all steps were taken: a KeyboardInterrupt ends the descent where it is.
     """
-    attraction = _Attraction(affinities)
-    repulsion = Repulsion()
-    places = places - places.mean(0)
     velocity, gains = torch.zeros_like(places), torch.ones_like(places)
     rate = len(places) / exaggeration
     try:
+        attraction, repulsion = _Attraction(affinities), Repulsion()
         for done in range(1, n_iterations + 1):
             forces, normalizer = repulsion(places)
             gradient = attraction(places).mul_(exaggeration).sub_(forces, alpha=1 / normalizer)
@@ -82,12 +81,12 @@ def free_places(
             places = moved - moved.mean(0)
             progress(done)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(places) from None
-    return places
+        return places, False
+    return places, True
 
 
 class _Attraction:
-    """Half the gradient of the attraction: for each i the sum of p_ij w_ij (y_i - y_j), twice over."""
+    """For each i the sum over j of p_ij w_ij (y_i - y_j), a quarter of the gradient of the attraction."""
 
     def __init__(self, affinities: Affinities) -> None:
         n, k = affinities.indices.shape
@@ -95,9 +94,9 @@ class _Attraction:
         one_way = csr_matrix((*chosen, np.arange(0, n * k + 1, k)), shape=(n, n))
         both = ((one_way + one_way.T) / (2 * n)).tocsr()
         self.probabilities = torch.from_numpy(both.data).float()
-        self.others = torch.from_numpy(both.indices.astype(np.int64))
+        self.others = torch.from_numpy(both.indices)  # int32, half of what they would take otherwise
         counts = torch.from_numpy(np.diff(both.indptr).astype(np.int64))
-        self.rows = torch.repeat_interleave(torch.arange(n), counts)
+        self.rows = torch.repeat_interleave(torch.arange(n, dtype=self.others.dtype), counts)
 
     def __call__(self, places: Tensor) -> Tensor:
         # A dimension at a time: gathering single numbers is what is fast here.
@@ -114,8 +113,8 @@ class Repulsion:
     """The repulsion of all pairs on the plane: call it with places of shape (n, 2).
 
     Returns for each i the sum over j of w_ij^2 (y_i - y_j), and the normaliser, the sum of w_ij over i and j other
-    than i, with w = 1 / (1 + |y_i - y_j|^2). Of more than 4,096 places it is interpolated, which errs by about a
-    hundredth of the forces where there are some places in a unit of area, and by more where they lie far apart.
+    than i, with w = 1 / (1 + |y_i - y_j|^2). Of more than 4,096 places it is interpolated, which errs by one or two
+    hundredths of the forces where there are some places in a unit of area, and by more where they lie far apart.
     """
 
     def __init__(self) -> None:
@@ -126,11 +125,13 @@ class Repulsion:
 
     def interpolated(self, places: Tensor) -> tuple[Tensor, float]:
         """The same by Fourier transforms, whatever the number of places."""
+        middle = places.median(0).values
+        places = middle + (places - middle).clamp(-MOST_BOXES / 2, MOST_BOXES / 2)
         low = places.amin(0)
         width = float((places.amax(0) - low).max())
         # A grid that grows in strides, so that its kernels serve many calls.
         boxes = min(MOST_BOXES, FEW_BOXES * (int(width) // FEW_BOXES + 1))
-        side = width / boxes if width > boxes or 0 < width < FEW_BOXES else 1.0
+        side = width / boxes if width > boxes or 0 < width < FEW_BOXES else 1.0  # above 1 by a rounding at most
         nodes = NODES * boxes
         kernels = self._transformed_kernels(nodes, side / NODES)
 

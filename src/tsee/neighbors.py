@@ -96,7 +96,9 @@ def _nearest_block(
         scores.append(score)
         columns.append(column + start)
     score, position = torch.cat(scores, 1).topk(wanted, dim=1, largest=False, sorted=False)
-    found = torch.cat(columns, 1).gather(1, position)  # (rows, wanted)
+    # In the order of their numbers, so that of two at the same distance the first is first.
+    found, order = torch.cat(columns, 1).gather(1, position).sort(dim=1)  # (rows, wanted)
+    score = score.gather(1, order)
     # The products lose digits where the norms are large beside the distance; differences do not.
     squared = (block[:, None, :] - candidates.rows[found]).square_().sum(2)  # (rows, wanted)
     squared.masked_fill_(torch.isinf(score), torch.inf)

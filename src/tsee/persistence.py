@@ -31,7 +31,7 @@ from tsee.preprocessing import Preprocessing
 __all__ = ["ModelError", "load", "save"]
 
 FORMAT = "tsee-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CONFIG, TENSORS = "config.json", "model.safetensors"
 ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in (DtSEE, HotSEE, HotSNE, PtSNE)}
 NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork)}
@@ -137,8 +137,7 @@ def _tensors(estimator: ParametricMap) -> dict[str, Tensor]:
     if hasattr(estimator, "_exemplar_inputs"):
         tensors["exemplars.inputs"] = estimator._exemplar_inputs
         tensors["exemplars.embedding"] = torch.from_numpy(estimator.exemplar_embedding_)
-        if estimator._refined_exemplars is not None:
-            tensors["exemplars.refined"] = estimator._refined_exemplars
+        tensors["exemplars.places"] = estimator._exemplar_places
         if estimator.exemplar_indices_ is not None:
             tensors["exemplars.indices"] = torch.from_numpy(estimator.exemplar_indices_)
     # Copies: safetensors refuses tensors that share memory, as the exemplars may with the data.
@@ -213,8 +212,8 @@ def _restore(
     estimator.embedding_ = tensors["embedding"].numpy()
     if "exemplars.inputs" in tensors:
         estimator._exemplar_inputs = tensors["exemplars.inputs"]
-        estimator._refined_exemplars = tensors.get("exemplars.refined")
-        estimator.placement_ = config.get("placement", "forward")
+        estimator._exemplar_places = tensors["exemplars.places"]
+        estimator.placement_ = config["placement"]
         estimator.exemplar_embedding_ = tensors["exemplars.embedding"].numpy()
         estimator.n_exemplars_ = len(estimator._exemplar_inputs)
         indices = tensors.get("exemplars.indices")

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from tsee.data import blocks, check_rows, dense
 from tsee.estimators.parameters import check_parameters
-from tsee.messages import DataWarning, warn
+from tsee.messages import DataWarning, TrainingWarning, warn
 from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded
 from tsee.preprocessing import evenly, fit_preprocessing
 from tsee.training import steps_per_epoch, train
@@ -62,13 +62,13 @@ class Objective:
     fitted : dict
         Attributes of the fitted estimator.
     second : callable, optional
-        Given the trained network, may find better places than its own, add them to ``fitted``, and return the
-        loss by which the network learns them; or None.
+        Given the trained network, finds better places than its own, and returns attributes that hold them and the
+        loss by which the network learns them, None if it was interrupted.
     """
 
     loss: Loss
     fitted: dict[str, Any]
-    second: Callable[[nn.Module], Loss | None] | None = None
+    second: Callable[[nn.Module], tuple[dict[str, Any], Loss | None]] | None = None
 
 
 class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -95,7 +95,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_parameters(self)
         device = resolve_device(self.device)
-        checked = copy.copy(self)  # takes the names of the features until the fit is done
+        checked = copy.copy(self)  # takes what is fitted until the fit is done
         X = check_rows(checked, X, reset=True)
         n_rows, n_features = X.shape
         if n_features < self.n_components:
@@ -135,24 +135,25 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             history = learn(network, objective.loss, max_epochs=n_epochs - n_second, at_step=flatten)
             if flattening is not None:
                 network = flattening.flat()
-            second = objective.second(network) if objective.second is not None and history.complete else None
+            second: Loss | None = None
+            if objective.second is not None and history.complete:
+                try:
+                    found, second = objective.second(network)
+                    fitted |= found
+                except KeyboardInterrupt:
+                    warn("The refinement was interrupted: the places are the network's.", TrainingWarning)
             if second is not None and n_second:
                 rest = learn(network, second, max_epochs=n_second)
                 history.loss += rest.loss
                 history.learning_rate += rest.learning_rate
-        # Fitted state is set only now: a fit that fails leaves the one before it whole.
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(checked, name):
-                fitted[name] = getattr(checked, name)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        self.network_ = folded(network)
-        self.preprocessing_ = preprocessing
-        self.history_ = {"loss": history.loss, "learning_rate": history.learning_rate}
-        self.n_iter_ = len(history.loss)
-        self._finish(inputs)
+        checked.network_ = folded(network)
+        checked.preprocessing_ = preprocessing
+        checked.history_ = {"loss": history.loss, "learning_rate": history.learning_rate}
+        checked.n_iter_ = len(history.loss)
+        checked.__dict__.update(fitted)
+        checked._finish(inputs)
+        # Fitted state is taken over only now: a fit that fails leaves the one before it whole.
+        self.__dict__ = checked.__dict__
         return self
 
     def _finish(self, inputs: Tensor) -> None:
@@ -232,7 +233,7 @@ def places_by(network: nn.Module, inputs: Tensor) -> np.ndarray:
     """The places that a network gives to inputs, each of them whatever the others are."""
     device = next((p.device for p in network.parameters()), torch.device("cpu"))
     parts = [evenly(network, inputs[rows].to(device)).cpu() for rows in blocks(len(inputs), TRANSFORM_ROWS)]
-    return torch.cat(parts).numpy()
+    return torch.cat(parts).float().numpy()
 
 
 class Deep:

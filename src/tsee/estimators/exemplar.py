@@ -21,6 +21,7 @@ from tsee.layout import free_places, settle
 from tsee.messages import DataWarning, TrainingWarning, warn
 from tsee.neighbors import nearest
 from tsee.objectives import exemplar_loss, noise_contrastive_loss, sampled_loss
+from tsee.preprocessing import evenly
 from tsee.progress import progress_bar
 
 __all__ = ["DtSEE", "HotSEE"]
@@ -33,6 +34,8 @@ MAX_JITTER = 0.5
 PLACE_NEIGHBORS = 15
 PLACE_PERPLEXITY = 5.0
 ROUNDING = 1e-9
+# Of fewer exemplars every pair are neighbours: nothing is left to hold them apart.
+FEWEST = 10
 
 
 class ExemplarMap(ParametricMap):
@@ -54,9 +57,9 @@ class ExemplarMap(ParametricMap):
             else:
                 draw = Draws(inputs, exemplars, affinities, generator)
                 objective = Objective(sampled_objective(self, draw, device), fitted)
-                if own is not None and self.n_components == 2 and self.refinement:
-                    objective.second = partial(refined_objective, self, draw, own, objective, device)
-        fitted |= {"perplexity_": perplexity, "placement_": "forward", "_refined_exemplars": None}
+                if own is not None and self.n_components == 2 and self.refinement and len(exemplars) >= FEWEST:
+                    objective.second = partial(refine, self, draw, own, device)
+        fitted |= {"perplexity_": perplexity, "placement_": "forward"}
         return objective
 
     def _choose(
@@ -111,21 +114,19 @@ class ExemplarMap(ParametricMap):
 
     def _finish(self, inputs: Tensor) -> None:
         refined = self.__dict__.pop("_refined_rows", None)
+        if refined is None:
+            self._exemplar_places = torch.from_numpy(places_by(self.network_, self._exemplar_inputs))
         forward = refined is None or (self.placement or self.placement_) == "forward"
         self.embedding_ = self._places(inputs) if forward else refined
-        if self.exemplar_indices_ is None:
-            self.exemplar_embedding_ = places_by(self.network_, self._exemplar_inputs)
-        else:
-            self.exemplar_embedding_ = self.embedding_[self.exemplar_indices_]
+        rows = self.exemplar_indices_
+        self.exemplar_embedding_ = self._exemplar_places.numpy() if rows is None else self.embedding_[rows]
 
     def _places(self, inputs: Tensor) -> np.ndarray:
-        check_parameters(self)
+        check_parameters(self, "placement")
         if (self.placement or self.placement_) == "forward":
             return places_by(self.network_, inputs)
-        places = self._refined_exemplars
-        if places is None:  # by the network, where there was no refinement
-            places = torch.from_numpy(places_by(self.network_, self._exemplar_inputs))
-        return among(inputs, self._exemplar_inputs, places).numpy()
+        # Evenly: of candidates that tie, those found may not hang on how many other rows there are.
+        return evenly(lambda rows: among(rows, self._exemplar_inputs, self._exemplar_places), inputs).numpy()
 
     @property
     def exemplars_(self) -> np.ndarray:
@@ -255,9 +256,9 @@ def sampled_objective(estimator: ExemplarMap, draw: Draws, device: torch.device)
     return loss_of
 
 
-def refined_objective(
-    estimator: ExemplarMap, draw: Draws, own: Tensor, objective: Objective, device: torch.device, network: nn.Module
-) -> Loss | None:
+def refine(
+    estimator: ExemplarMap, draw: Draws, own: Tensor, device: torch.device, network: nn.Module
+) -> tuple[dict[str, Any], Loss | None]:
     """Free the exemplars from the network, then have the network learn where they, and the rows among them, went.
 
     These are auxiliary coordinates (Carreira-Perpinan and Vladymyrov, NIPS 2015): the loss of the places is lowered
@@ -266,36 +267,31 @@ def refined_objective(
     rows = torch.nonzero(own >= 0).squeeze(1)
     order = rows[own[rows].argsort()]  # the rows that the exemplars are
     neighbors = Affinities(draw.affinities.indices[order], draw.affinities.probabilities[order])
-    start = torch.from_numpy(places_by(network, draw.exemplars))
-    complete = True
     with progress_bar(estimator.refinement, "refinement", "step", verbose=bool(estimator.verbose)) as bar:
-        try:
-            freed = free_places(
-                start,
-                neighbors,
-                # Nearer to the loss as it is: the clusters have been found, and neighbours want their room.
-                exaggeration=estimator.exaggeration**0.5,
-                n_iterations=estimator.refinement,
-                progress=lambda done: bar.update(),
-            )
-        except KeyboardInterrupt as stop:
-            freed, complete = stop.args[0], False
-            warn("The refinement was interrupted: the places found until then are kept.", TrainingWarning)
+        freed, complete = free_places(
+            torch.from_numpy(places_by(network, draw.exemplars)),
+            neighbors,
+            # Nearer to the loss as it is: the clusters have been found, and neighbours want their room.
+            exaggeration=estimator.exaggeration**0.5,
+            n_iterations=estimator.refinement,
+            progress=lambda done: bar.update(),
+        )
+    if not complete:
+        warn("The refinement was interrupted: the places found until then are kept.", TrainingWarning)
     freed = same_for_equal(draw.exemplars, freed)
     targets = freed[own]
     others = torch.nonzero(own < 0).squeeze(1)
     targets[others] = among(draw.inputs[others], draw.exemplars, freed)
     placement = "forward" if len(others) else "refined"
-    objective.fitted |= {"_refined_exemplars": freed, "_refined_rows": targets.numpy(), "placement_": placement}
-    if not complete:
-        return None
+    found = {"_exemplar_places": freed, "_refined_rows": targets.numpy(), "placement_": placement}
+    jitter = MAX_JITTER if estimator.jitter is None else estimator.jitter
 
     def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
-        points, _ = draw(rows, MAX_JITTER)
+        points, _ = draw(rows, jitter)
         away = (network(points.to(device)) - targets[rows].to(device)).square().sum(1)
         return torch.log1p(away).mean()
 
-    return loss_of
+    return found, loss_of if complete else None
 
 
 def among(inputs: Tensor, exemplars: Tensor, places: Tensor) -> Tensor:

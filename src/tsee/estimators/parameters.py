@@ -29,9 +29,11 @@ class Parameter:
     text: str
 
 
-def check_parameters(estimator: BaseEstimator) -> None:
-    """Raise ValueError for the first parameter whose value is not one it may have."""
+def check_parameters(estimator: BaseEstimator, *only: str) -> None:
+    """Raise ValueError for the first parameter, of all or of those named, whose value is not one it may have."""
     for name, value in estimator.get_params(deep=False).items():
+        if only and name not in only:
+            continue
         parameter = PARAMETERS.get(name)  # a subclass may have parameters of its own
         if parameter is not None and not parameter.accepts(value):
             raise ValueError(
@@ -130,15 +132,16 @@ PARAMETERS: dict[str, Parameter] = {
     "exaggeration": Parameter(
         "a number above 0",
         _real(0, open_end=True),
-        "A factor on the attraction throughout training: above 1 it draws clusters together. Only for the "
-        '"sampled" contrast.',
+        "A factor on the attraction: above 1 it draws clusters together. The refinement takes its square root. Only "
+        'for the "sampled" contrast.',
     ),
     "jitter": Parameter(
         "a number of at least 0 or None",
         _or_none(_real(0)),
         "Noise added to rows and exemplars while training, as a share of the distance between the two: it "
         "keeps the map smooth between the data, so that new rows find their place. None takes 0.5 up to 1,000 "
-        'rows and less for more of them, by their square root. Only for the "sampled" contrast.',
+        "rows and less for more of them, by their square root, and 0.5 after the refinement. Only for the "
+        '"sampled" contrast.',
     ),
     "refinement": Parameter(
         "an integer of at least 0",
@@ -152,7 +155,8 @@ PARAMETERS: dict[str, Parameter] = {
         _one_of("refined", "forward", None),
         'How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest '
         "exemplars, which keeps more of its neighbours and takes a search for them. None is refined where every "
-        "row of ``fit`` is an exemplar and was refined. It may be changed on a fitted estimator.",
+        "row of ``fit`` is an exemplar and was refined. It may be changed on a fitted estimator; ``embedding_`` stays "
+        "as it was fitted, and ``transform`` gives the rows their other places.",
     ),
     "n_neighbors": Parameter(
         "an integer of at least 1 or None",
@@ -203,9 +207,10 @@ PARAMETERS: dict[str, Parameter] = {
     "spare_dimensions": Parameter(
         "an integer of at least 0",
         _whole(0),
-        "Dimensions that the network has besides those of the map for the first half of training, in which they "
-        "are pressed flat: clusters that start on the wrong side of one another pass instead of blocking each "
-        "other, and maps of different seeds agree more. 0 is the paper's training. Not for a network of your own.",
+        "Dimensions that the network has besides those of the map for the first half of training, or of what comes "
+        "before the refinement, in which they are pressed flat: clusters that start on the wrong side of one another "
+        "pass instead of blocking each other, and maps of different seeds agree more. 0 is the paper's training. Not "
+        "for a network of your own.",
     ),
     "n_factors": Parameter("an integer of at least 1", _whole(1), "Factors of the high-order interactions (F)."),
     "n_hidden": Parameter("an integer of at least 1", _whole(1), "High-order hidden units (m)."),
@@ -224,7 +229,8 @@ PARAMETERS: dict[str, Parameter] = {
     "learning_rate": Parameter(
         "a number above 0",
         _real(0, open_end=True),
-        'The highest rate of "adam", reached after a tenth of the steps and lowered to zero along a cosine.',
+        'The highest rate of "adam", reached after a tenth of the steps and lowered to zero along a cosine; so '
+        "once before and once after the refinement.",
     ),
     "optimizer": Parameter(
         '"adam" or "cg"',
@@ -254,7 +260,8 @@ ATTRIBUTES = {
     "network_ : torch.nn.Module": "The trained network, with what could be folded folded.",
     "perplexity_ : float": "What took effect.",
     "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch. While spare dimensions are '
-    "pressed flat the loss may rise.",
+    "pressed flat the loss may rise; after the refinement it is the mean logarithm of 1 + the squared distance from "
+    "the refined places.",
     "n_iter_ : int": "Epochs run.",
     "n_features_in_ : int": "Features seen in ``fit``.",
     "feature_names_in_ : ndarray of str": "Their names, where ``fit`` was given a DataFrame.",

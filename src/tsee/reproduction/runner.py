@@ -128,7 +128,7 @@ def _fit(book: Book, run: Run, wanted: Table) -> Table:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         # An interrupted fit keeps what it has learned, which is no result of this run.
-        warnings.filterwarnings("error", "Training was interrupted", TrainingWarning)
+        warnings.filterwarnings("error", ".*was interrupted", TrainingWarning)
         start = time.perf_counter()
         try:
             Y_train = estimator.fit_transform(data.x_train)
