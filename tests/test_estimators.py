@@ -115,14 +115,14 @@ def kinds_of_data(X, folder):
 @pytest.mark.filterwarnings("ignore:X (has|does not have) .*feature names")
 @pytest.mark.parametrize("n_inputs", [None, 10])
 def test_every_kind_of_data_gives_the_same_map(n_inputs, digits, tmp_path):
-    X = np.round(digits[0][:100])
-    see = quick(DtSEE, n_inputs=n_inputs, refinement=0).fit(X)
+    # Whole numbers that every type holds exactly, with noise so that no two distances tie.
+    X = np.round(15 * digits[0][:100] + np.random.RandomState(0).uniform(0, 15, (100, 64)))
+    see = quick(DtSEE, n_inputs=n_inputs).fit(X)
     expected = see.transform(X)
     for name, kind in kinds_of_data(X, tmp_path).items():
         np.testing.assert_allclose(see.transform(kind), expected, rtol=1e-3, atol=1e-3, err_msg=name)
-        again = quick(DtSEE, n_inputs=n_inputs, refinement=0).fit(kind)
-        # Rounding may turn round neighbours at the same distance, and with them what is drawn.
-        np.testing.assert_allclose(again.embedding_, expected, atol=0.05 * np.ptp(expected), err_msg=name)
+        again = quick(DtSEE, n_inputs=n_inputs).fit(kind)
+        np.testing.assert_allclose(again.embedding_, expected, atol=0.01 * np.ptp(expected), err_msg=name)
 
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
