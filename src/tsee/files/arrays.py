@@ -249,8 +249,6 @@ def _open_sparse(path: Path, archive: zipfile.ZipFile, members: Mapping[str, str
         }
         with archive.open(members["shape"]) as file:
             shape = np.lib.format.read_array(file, allow_pickle=False)
-        if parts["data"].dtype.kind not in "biuf":
-            raise DataFileError(f"{str(path)!r} holds {parts['data'].dtype}, not numbers: write numeric rows to it.")
         rows: Rows = SparseRows(parts["data"], parts["indices"], parts["indptr"], shape, path)
     else:
         matrix = scipy.sparse.load_npz(path).tocsr()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from tsee.files.columns import Aside
-from tsee.files.errors import DataFileError, check_known, reading, require
+from tsee.files.errors import DataFileError, check_known, listed, reading, require
 from tsee.files.rows import ArrayRows, ChosenColumns, Rows, SparseRows, check_numeric
 from tsee.files.table import Table
 
@@ -45,11 +46,10 @@ def open_h5ad(
                 raise DataFileError(
                     f"The columns of {key!r} in {str(path)!r} have no names: leave columns and drop out."
                 )
-            check_known([*(columns or ()), *drop], names, path, "variable")
-            place = {name: position for position, name in enumerate(names)}
-            kept = list(columns) if columns is not None else names
-            names = [name for name in kept if name not in set(drop)]
-            rows = ChosenColumns(rows, [place[name] for name in names], names)
+            if list(columns or ()) != names or drop:
+                places = _places(names, columns, drop, path)
+                names = [names[place] for place in places]
+                rows = ChosenColumns(rows, places, names)
         obs = _obs(file, path)
         if any(len(column) != len(rows) for column in obs.values()):
             raise DataFileError(f"{str(path)!r} has another number of rows in obs than in its data: write it again.")
@@ -84,6 +84,21 @@ def put_obsm(path: Path, name: str, n_rows: int, width: int) -> tuple[Any, Any]:
     dataset = file["obsm"].create_dataset(name, shape=(n_rows, width), dtype=np.float32)
     dataset.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
     return file, dataset
+
+
+def _places(names: list[str], columns: Sequence[str] | None, drop: Sequence[str], path: Path) -> list[int]:
+    """Where the variables are that are asked for; those of one name cannot be told apart."""
+    check_known([*(columns or ()), *drop], names, path, "variable")
+    if columns is None:
+        return [place for place, name in enumerate(names) if name not in set(drop)]
+    counts = Counter(names)
+    twice = [name for name in columns if counts[name] > 1]
+    if twice:
+        raise DataFileError(
+            f"{str(path)!r} has several variables named {listed(twice)}: make the names unique (var_names_make_unique)."
+        )
+    place = {name: position for position, name in enumerate(names)}
+    return [place[name] for name in columns if name not in set(drop)]
 
 
 def _matrix(file: Any, key: str | None, path: Path) -> tuple[Any, bool]:

@@ -95,11 +95,13 @@ class Rows:
 class ArrayRows(Rows):
     """Rows of an array that is read by slice (a memory map, h5py, zarr); those of many axes are made flat."""
 
-    def __init__(self, array: Any, source: Any, names: Sequence[str] | None = None, columns: Any = None):
+    def __init__(
+        self, array: Any, source: Any, names: Sequence[str] | None = None, columns: Any = None, keep: Any = None
+    ):
         self._width = int(np.prod(array.shape[1:], dtype=np.int64))
         width = self._width if columns is None else len(columns)
         super().__init__((array.shape[0], width), array.dtype, source, names)
-        self._array = array
+        self._array, self._keep = array, keep  # what must not go before the rows do
         self._columns = None if columns is None else _as_slice(list(columns))
         self.span = int((getattr(array, "chunks", None) or (1,))[0])
 
@@ -120,6 +122,8 @@ class SparseRows(Rows):
     ):
         super().__init__((shape[0], shape[1]), data.dtype, source, names)
         self._data, self._indices, self._indptr = data, indices, indptr
+        if data.dtype.kind not in "biuf":
+            raise DataFileError(f"{self.source!r} holds {data.dtype}, not numbers: write numeric rows to it.")
         if indptr.shape != (self.shape[0] + 1,) or data.shape != indices.shape:
             raise DataFileError(f"{self.source!r} holds a sparse matrix whose parts do not fit: write it again.")
 

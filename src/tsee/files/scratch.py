@@ -100,7 +100,7 @@ class TextSpill:
     """Text values of a column, written one after the other and read back by slice."""
 
     def __init__(self, scratch: Scratch):
-        self._path = scratch.path("text")
+        self._path, self._scratch = scratch.path("text"), scratch
         self._file = open(self._path, "wb")  # noqa: SIM115
         self._ends = NumberSpill(scratch, 1, np.int64, widen=False)
         self._end = 0
@@ -123,13 +123,14 @@ class TextSpill:
             self._file.close()
         ends = self._ends.finish()[:, 0]
         dtype = np.int64 if self._integers else np.float64 if self._numbers else object
-        return TextColumn(self._path, ends, np.dtype(dtype))
+        return TextColumn(self._path, ends, np.dtype(dtype), self._scratch)
 
 
 class TextColumn:
     """A column that `TextSpill` wrote, read by slice."""
 
-    def __init__(self, path: Path, ends: np.ndarray, dtype: np.dtype[Any]):
+    def __init__(self, path: Path, ends: np.ndarray, dtype: np.dtype[Any], keep: Any = None):
+        self._keep = keep  # the folder must not go before the column does
         self._path, self._ends, self.dtype, self.shape = path, ends, dtype, (len(ends),)
 
     def __len__(self) -> int:

@@ -30,6 +30,7 @@ BLOCK_FIELDS = 2**17
 FIRST_FIELDS = 2**18
 # From this size on it pays to import pyarrow, if it is there.
 ARROW_BYTES = 2**20
+ARROW_BLOCK = 2**20
 
 
 def open_text(
@@ -49,9 +50,12 @@ def open_text(
             number and named_like_identifier(name) and all(_is_integer(row[position]) for row in first.rows)
             for position, (name, number) in enumerate(zip(file.names, numeric, strict=True))
         ]
+        if not any(numeric) and file.delimiter != "," and any(map(_has_decimal_comma, first.rows[0])):
+            raise DataFileError(f"{str(path)!r} has numbers with a decimal comma: write them with a point.")
         chosen = select(file.names, numeric, suspected, path=path, label=label, columns=columns, drop=drop)
         # The fast parser reads what is in order; of what is not, the plain one says what and where.
-        parsed = _parse(_arrow_blocks(file, chosen), chosen) if path.stat().st_size >= ARROW_BYTES else None
+        fast = path.stat().st_size >= ARROW_BYTES and not file.begins_blank
+        parsed = _parse(_arrow_blocks(file, chosen), chosen) if fast else None
         parsed = parsed or _parse(_plain_blocks(file, first, chosen), chosen)
         file.close()
     assert parsed is not None
@@ -93,6 +97,7 @@ class _PlainFile:
         self._start = 0
         self._pending: tuple[list[str], int] | None = None
         header, line = next(self._records(), ([], 1))
+        self.begins_blank = line > 1
         self.headless = _is_data(header)
         if self.headless:
             self._pending = (header, line)
@@ -172,7 +177,12 @@ def _arrow_blocks(file: _PlainFile, chosen: Selection) -> Iterator[tuple[np.ndar
         source = pa.OSFile(str(file.path))
         reader = pa.csv.open_csv(
             pa.CompressedInputStream(source, "gzip") if file.gzip else source,
-            pa.csv.ReadOptions(column_names=names, skip_rows_after_names=0 if file.headless else 1, block_size=2**21),
+            pa.csv.ReadOptions(
+                use_threads=False,  # or it reads many blocks ahead
+                block_size=ARROW_BLOCK,
+                column_names=names,
+                skip_rows_after_names=0 if file.headless else 1,
+            ),
             pa.csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
             pa.csv.ConvertOptions(
                 include_columns=[str(position) for position in dict.fromkeys([*numbers, *texts])],
@@ -232,7 +242,7 @@ def _table(path: Path, file: _PlainFile, chosen: Selection, parsed: _Parsed, lab
     names = [file.names[position] for position in chosen.features]
     place = {position: index for index, position in enumerate(parsed.positions)}
     return Table(
-        rows=ArrayRows(parsed.numbers, path, names, [place[position] for position in chosen.features]),
+        rows=ArrayRows(parsed.numbers, path, names, [place[position] for position in chosen.features], parsed.scratch),
         feature_names=names,
         aside=Aside({file.names[position]: parsed.texts[position] for position in chosen.aside}),
         label_name=label,
@@ -293,6 +303,10 @@ def _is_number(value: str) -> bool:
         return False
 
 
+def _has_decimal_comma(value: str) -> bool:
+    return re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value) is not None
+
+
 def _is_missing(value: str) -> bool:
     return value.strip().lower() in MISSING
 
@@ -313,6 +327,8 @@ def _delimiter(line: str, path: Path) -> str:
     """The separator that the first line has most of."""
     if "\0" in line:
         raise DataFileError(f"{str(path)!r} is not a text of separated values: check what kind of file it is.")
+    if any(ending.lower() in (".tsv", ".tab") for ending in path.suffixes):
+        return "\t"
     bare = re.sub(r'"[^"]*"', "", line)
     count, best = max((bare.count(mark), mark) for mark in ("|", ";", "\t", ","))
     return best if count else ","
