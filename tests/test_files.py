@@ -310,6 +310,7 @@ def test_columns_are_chosen_in_order(tmp_path, parser):
     refused(tmp_path / "a.csv", "no column 'clas': did you mean 'class'?", label="clas")
     refused(tmp_path / "a.csv", "no column 'ages': did you mean 'age'", drop=["ages"])
     refused(tmp_path / "a.csv", "column 'class': 'b' is not a number", columns=["age", "class"])
+    refused(tmp_path / "a.csv", "'age' of", columns=["age", "age"])
     refused(tmp_path / "a.csv", "a feature and also the label", columns=["age"], label="age")
     with pytest.raises(TypeError, match="sequence of names"):
         open_table(tmp_path / "a.csv", columns="age")
@@ -344,6 +345,14 @@ def test_header_or_not(tmp_path, parser):
     assert table.aside["index"].tolist() == [0, 1]
 
 
+def test_what_savetxt_writes(tmp_path, parser, numbers):
+    path = tmp_path / "a.txt"
+    np.savetxt(path, numbers)
+    check_slices(open_table(path).rows, numbers)
+    np.savetxt(path, numbers, delimiter=",", header=",".join("abcdef"), fmt="%9g")
+    assert open_table(path).feature_names == list("abcdef")
+
+
 def test_identifiers_only_if_all_different(tmp_path, parser):
     path = tmp_path / "a.csv"
     path.write_text("id,year_index,paid\n3,1,7\n1,1,8\n2,2,9\n")
@@ -373,28 +382,23 @@ GOOD = "id,age,city\n" + "".join(f"{i},{i % 7}.5,town\n" for i in range(100))
         (GOOD + "100,1e999,town\n", "column 'age': '1e999' is not a finite number"),
         (GOOD + '"a\nb",3,town\n101,,x\n', "row 101 (line 102), column 'id': 'a\\nb' is not a number"),
         (GOOD + 'x,"3,town\n' + "y" * 200000, "line 102: field larger than field limit"),
+        (GOOD + '100,1.5,"town\n101,1.5,town\n', "line 102: unexpected end of data. Is a quote not closed?"),
         ("x;y\n1,5;2,0\n2,5;3,5\n", "has numbers with a decimal comma: write them with a point"),
         ("id,age\n", "has no rows"),
         ("", "has no rows"),
-        ("name,city\na,b\nc,d\n", "has no numeric column to map (it has 'name', 'city')"),
+        ("name,city\na,b\nc,d\n", "has no numeric column left to map (it has 'name', 'city')"),
     ],
 )
-def test_bad_text(tmp_path, parser, content, sentence):
+@pytest.mark.parametrize("fields", [2**18, 30])
+def test_bad_text(tmp_path, parser, monkeypatch, fields, content, sentence):
+    monkeypatch.setattr(text, "FIRST_FIELDS", fields)
+    monkeypatch.setattr(text, "BLOCK_FIELDS", fields)
     path = tmp_path / "a.csv"
     path.write_text(content)
     refused(path, sentence)
     with gzip.open(tmp_path / "a.csv.gz", "wt") as file:
         file.write(content)
     refused(tmp_path / "a.csv.gz", sentence)
-
-
-def test_text_that_a_later_block_holds(tmp_path, parser, monkeypatch):
-    monkeypatch.setattr(text, "FIRST_FIELDS", 30)
-    monkeypatch.setattr(text, "BLOCK_FIELDS", 30)
-    (tmp_path / "a.csv").write_text(GOOD + "100,?,town\n")
-    refused(tmp_path / "a.csv", "row 101 (line 102), column 'age': the value is missing ('?')")
-    (tmp_path / "a.csv").write_text(GOOD.replace("\n57,", "\n57,,"))
-    refused(tmp_path / "a.csv", "row 58 (line 59) has 4 fields")
 
 
 def test_files_that_are_no_text(tmp_path, parser):
@@ -466,6 +470,9 @@ def test_parquet_folder(tmp_path, numbers):
     table = open_table(tmp_path)
     check_slices(table.rows, numbers[:440])
     assert table.notes == ["12 files, in the order of their names."]
+    (tmp_path / "year=2020").mkdir()
+    frame[:0].to_parquet(tmp_path / "year=2020" / "part-0.parquet")
+    assert open_table(tmp_path).notes[1] == "What the names of the folders say ('name=value') is not read."
     frame[names[:-1]].to_parquet(tmp_path / "part-12.parquet")
     refused(tmp_path, "part-12.parquet' lacks 'x5'")
     frame.astype({"x5": "float64"}).to_parquet(tmp_path / "part-12.parquet")
@@ -544,7 +551,7 @@ def test_bad_parquet(tmp_path, numbers, monkeypatch, large):
     pq.write_table(pa.table({"x": pa.array([], pa.int64())}), path)
     refused(path, "no rows")
     pq.write_table(pa.table({"x": ["a", "b"]}), path)
-    refused(path, "no numeric column to map (it has 'x')")
+    refused(path, "no numeric column left to map (it has 'x')")
 
 
 # AnnData

@@ -87,7 +87,7 @@ class Selection:
         self.features = [position for position in self.features if position not in identifiers]
         if not self.features:
             raise DataFileError(
-                f"{str(path)!r} has no numeric column to map (it has {listed(names)}): encode some as numbers."
+                f"{str(path)!r} has no numeric column left to map (it has {listed(names)}): encode some as numbers."
             )
 
 
@@ -107,6 +107,8 @@ def select(
     check_known(list(drop), names, path)
     place = {name: position for position, name in enumerate(names)}
     for name in columns or ():
+        if list(columns or ()).count(name) > 1:
+            raise DataFileError(f"Column {name!r} of {str(path)!r} is chosen twice: name it once.")
         if name == label or name in drop:
             raise DataFileError(
                 f"Column {name!r} of {str(path)!r} is chosen as a feature and also "

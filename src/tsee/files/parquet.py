@@ -56,6 +56,8 @@ def open_parquet(
     )
     if len(files) > 1:
         chosen.notes.append(f"{len(files)} files, in the order of their names.")
+    if any("=" in part for file in files for part in file.relative_to(path).parts[:-1]):
+        chosen.notes.append("What the names of the folders say ('name=value') is not read.")
     if nested:
         chosen.notes.append(f"Left out, nested: {listed(nested)}.")
     if len(shards) == 0:

@@ -56,7 +56,7 @@ class Table:
         if len(rows) == 0:
             raise DataFileError(f"{str(source)!r} has no rows of data: is it the right file?")
         if rows.shape[1] == 0:
-            raise DataFileError(f"{str(source)!r} has no numeric column to map: choose other columns.")
+            raise DataFileError(f"{str(source)!r} has no numeric column left to map: choose other columns.")
         self.rows, self.source, self.kind = rows, source, kind
         self.feature_names = None if feature_names is None else list(feature_names)
         self.aside = Aside() if aside is None else aside

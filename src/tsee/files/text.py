@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -9,6 +10,7 @@ import itertools
 import math
 import operator
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +39,7 @@ def open_text(
     path: Path, *, label: str | None = None, columns: Sequence[str] | None = None, drop: Sequence[str] = ()
 ) -> Table:
     """A table of a CSV or TSV file, which may be compressed with gzip."""
-    with reading(path, "a text of separated values"):
-        file = _PlainFile(path)
+    with reading(path, "a text of separated values"), contextlib.closing(_PlainFile(path)) as file:
         first = file.block(FIRST_FIELDS)
         if not first.rows:
             raise DataFileError(f"{str(path)!r} has no rows of data: is it the right file?")
@@ -57,7 +58,6 @@ def open_text(
         fast = path.stat().st_size >= ARROW_BYTES and not file.begins_blank
         parsed = _parse(_arrow_blocks(file, chosen), chosen) if fast else None
         parsed = parsed or _parse(_plain_blocks(file, first, chosen), chosen)
-        file.close()
     assert parsed is not None
     return _table(path, file, chosen, parsed, label)
 
@@ -87,13 +87,14 @@ class _PlainFile:
         self.path = path
         with open(path, "rb") as file:
             self.gzip = file.read(2) == b"\x1f\x8b"
-        binary: Any = gzip.open(path) if self.gzip else open(path, "rb")  # noqa: SIM115
-        self._text = io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
+        self._text = io.TextIOWrapper(self.binary(), encoding="utf-8-sig", newline="")
         self._underscores = False
         head = next((line for line in self._text if line.strip()), "")
         self.delimiter = _delimiter(head, path)
         self._text.seek(0)
-        self._reader = csv.reader(self._lines(), delimiter=self.delimiter)
+        self._reader = csv.reader(
+            self._lines(), delimiter=self.delimiter, skipinitialspace=self.delimiter == " ", strict=True
+        )
         self._start = 0
         self._pending: tuple[list[str], int] | None = None
         header, line = next(self._records(), ([], 1))
@@ -103,7 +104,8 @@ class _PlainFile:
             self._pending = (header, line)
             self.names = [f"column{position + 1}" for position in range(len(header))]
         else:
-            self.names = unique_names(header)
+            # NumPy's savetxt begins a header with a mark.
+            self.names = unique_names([name.lstrip("#") if place == 0 else name for place, name in enumerate(header)])
 
     def _lines(self) -> Iterator[str]:
         for line in self._text:
@@ -127,6 +129,10 @@ class _PlainFile:
                 return
             if record:  # an empty line is none
                 yield record, line
+
+    def binary(self) -> Any:
+        """The content from its beginning, without compression."""
+        return gzip.open(self.path) if self.gzip else open(self.path, "rb")
 
     def close(self) -> None:
         self._text.close()
@@ -174,9 +180,9 @@ def _arrow_blocks(file: _PlainFile, chosen: Selection) -> Iterator[tuple[np.ndar
     numbers, texts = _stored(chosen)
     names = [str(position) for position in range(len(file.names))]
     try:
-        source = pa.OSFile(str(file.path))
+        source = _CountingFile(file.binary())
         reader = pa.csv.open_csv(
-            pa.CompressedInputStream(source, "gzip") if file.gzip else source,
+            pa.PythonFile(source, mode="r"),
             pa.csv.ReadOptions(
                 use_threads=False,  # or it reads many blocks ahead
                 block_size=ARROW_BLOCK,
@@ -199,10 +205,30 @@ def _arrow_blocks(file: _PlainFile, chosen: Selection) -> Iterator[tuple[np.ndar
                 break
             yield block, {position: batch.column(str(position)).to_pylist() for position in texts}
         else:
-            return
-    except (pa.ArrowException, OSError, ValueError):
+            if source.quotes % 2 == 0:  # pyarrow takes what follows a quote that is not closed for one long text
+                return
+    except (pa.ArrowException, OSError, ValueError, EOFError, zlib.error):
         pass
     yield None
+
+
+class _CountingFile:
+    """A binary file that counts the quotes that are read from it."""
+
+    def __init__(self, file: Any):
+        self._file, self.quotes = file, 0
+
+    def read(self, size: int = -1) -> bytes:
+        content: bytes = self._file.read(size)
+        self.quotes += content.count(b'"')
+        return content
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._file.closed)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _stored(chosen: Selection) -> tuple[list[int], list[int]]:
@@ -331,4 +357,6 @@ def _delimiter(line: str, path: Path) -> str:
         return "\t"
     bare = re.sub(r'"[^"]*"', "", line)
     count, best = max((bare.count(mark), mark) for mark in ("|", ";", "\t", ","))
+    if not count and path.suffixes[:1] in ([".txt"], [".data"]) and " " in bare.strip():
+        return " "  # as NumPy's savetxt writes
     return best if count else ","
