@@ -67,8 +67,13 @@ def open_parquet(
         features = [shards.feature(names[place], kinds[place]) for place in chosen.features]
     scratch = Scratch()
     rows = ParquetRows(shards, features, scratch)
-    if asked is not None and columns is not None and len(asked) > len(columns) and list(asked) != rows.names:
-        raise DataFileError(f"A list in a column of {str(path)!r} is taken whole: choose {listed(columns)} instead.")
+    if not set(asked or ()) <= set(names) and list(asked or ()) != rows.names:
+        raise DataFileError(
+            f"A list in a column of {str(path)!r} is taken whole: choose {listed(columns or ())} instead."
+        )
+    if rows.unpacks:
+        size = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize / 1e9
+        chosen.notes.append(f"The row groups are large: a temporary copy of {size:.1f} GB is made when they are read.")
     return Table(
         rows=rows,
         source=path,
@@ -189,11 +194,11 @@ class ParquetRows(Rows):
         self._row_bytes = max(1, self.shape[1]) * self.dtype.itemsize
         self._unpacked: np.ndarray | None = None
         longest = int(np.diff(shards.starts).max(initial=0))
-        self._large = longest * self._row_bytes > GROUP_BYTES
-        self.span = 1 if self._large else longest
+        self.unpacks = longest * self._row_bytes > GROUP_BYTES
+        self.span = 1 if self.unpacks else longest
 
     def _read(self, start: int, stop: int) -> np.ndarray:
-        if self._large:
+        if self.unpacks:
             if self._unpacked is None:
                 self._unpacked = self._unpack()
             return self._unpacked[start:stop]
