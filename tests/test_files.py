@@ -79,6 +79,33 @@ def run(code):
     return done.stdout
 
 
+def write_numbers(path, numbers):
+    columns = {f"x{column}": numbers[:, column] for column in range(numbers.shape[1])}
+    if path.suffix == ".npy":
+        np.save(path, numbers)
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.table(columns), path, row_group_size=len(numbers) if "whole" in path.name else 5000)
+    elif path.suffix == ".csv":
+        pa.csv.write_csv(pa.table(columns), path)
+    elif path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=numbers, chunks=(100, numbers.shape[1]))
+    elif "sparse" in path.name:
+        scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(numbers), compressed=False)
+    else:
+        np.savez_compressed(path, numbers)
+
+
+def make_h5ad(path, n=50):
+    """The smallest file that is one."""
+    with h5py.File(path, "w") as file:
+        file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
+        file["X"] = np.zeros((n, 2), np.float32)
+        for part, size in (("obs", n), ("var", 2)):
+            file.create_group(part).attrs.update({"_index": "_index", "column-order": np.array([], dtype="S1")})
+            file[part]["_index"] = np.array([f"{part}{i}" for i in range(size)], dtype=object)
+
+
 # Rows
 
 
@@ -636,6 +663,38 @@ def test_other_kinds(tmp_path, numbers):
     check_slices(open_table(tmp_path / "x").rows, numbers)
 
 
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "sparse.npz", "a.parquet", "a.csv", "a.csv.gz", "a.h5", "a.h5ad"])
+def test_a_damaged_file_is_read_or_refused(tmp_path, numbers, monkeypatch, name):
+    """Cut off anywhere, or with wrong bytes in it, a file never gives another error than a DataFileError."""
+    monkeypatch.setattr(text, "ARROW_BYTES", 0)
+    monkeypatch.setattr(text, "FIRST_FIELDS", 60)
+    path, generator = tmp_path / name, np.random.default_rng(0)
+    if name == "a.csv.gz":
+        path.write_bytes(gzip.compress(GOOD.encode()))
+    elif name == "a.h5ad":
+        make_h5ad(path)
+    else:
+        write_numbers(path, numbers)
+    whole, refusals = path.read_bytes(), 0
+    for place in range(60):
+        content = bytearray(whole)
+        if place % 2:
+            del content[generator.integers(len(content)) :]
+        else:
+            for _ in range(5):
+                content[generator.integers(len(content) if place % 4 else min(300, len(content)))] = generator.integers(
+                    256
+                )
+        path.write_bytes(content)
+        try:
+            with open_table(path) as table:
+                for start in range(0, min(5000, len(table)), 64):
+                    _ = table.rows[start : start + 64], table.kept(start, start + 64)
+        except DataFileError:
+            refusals += 1
+    assert refusals >= 30
+
+
 @pytest.mark.parametrize(
     "name, library, extra", [("a.parquet", "pyarrow", "parquet"), ("a.h5", "h5py", "hdf5"), ("a.zarr", "zarr", "zarr")]
 )
@@ -787,16 +846,6 @@ def test_a_link_stays_a_link(tmp_path, numbers):
 WRITERS = ["map.csv", "map.csv.gz", "map.parquet", "map.npy", "map.npz", "map.h5ad"]
 
 
-def make_h5ad(path, n=50):
-    """The smallest file that is one."""
-    with h5py.File(path, "w") as file:
-        file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
-        file["X"] = np.zeros((n, 2), np.float32)
-        for part, size in (("obs", n), ("var", 2)):
-            file.create_group(part).attrs.update({"_index": "_index", "column-order": np.array([], dtype="S1")})
-            file[part]["_index"] = np.array([f"{part}{i}" for i in range(size)], dtype=object)
-
-
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_killed_writer_leaves_the_old_map_whole(tmp_path, name):
     make_h5ad(tmp_path / "in.h5ad", n=10**6)
@@ -859,23 +908,6 @@ def test_a_full_disk_while_unpacking(tmp_path):
 
 
 # Memory
-
-
-def write_numbers(path, numbers):
-    columns = {f"x{column}": numbers[:, column] for column in range(numbers.shape[1])}
-    if path.suffix == ".npy":
-        np.save(path, numbers)
-    elif path.suffix == ".parquet":
-        pq.write_table(pa.table(columns), path, row_group_size=len(numbers) if "whole" in path.name else 5000)
-    elif path.suffix == ".csv":
-        pa.csv.write_csv(pa.table(columns), path)
-    elif path.suffix == ".h5":
-        with h5py.File(path, "w") as file:
-            file.create_dataset("x", data=numbers, chunks=(1000, numbers.shape[1]))
-    elif "sparse" in path.name:
-        scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(numbers), compressed=False)
-    else:
-        np.savez_compressed(path, numbers)
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "sparse.npz", "whole.parquet", "a.parquet", "a.csv", "a.h5"])

@@ -47,19 +47,7 @@ def open_npz(path: Path, *, key: str | None = None, label: str | None = None) ->
             check_no_columns(path, label=label)
             return _open_sparse(path, archive, members, scratch)
         arrays = {name: _Member(path, archive.getinfo(member), archive, scratch) for name, member in members.items()}
-    name, array = _choose(arrays, key, path, label)
-    column = _label_array(arrays, label, len(array), path)
-    source = f"{path} ({name})"
-    check_numeric(array, source)
-    return Table(
-        rows=ArrayRows(array, source),
-        source=path,
-        kind="npz",
-        label_name=label,
-        label_column=column,
-        notes=_flattened(array),
-        holds=[scratch],
-    )
+    return _open_stored(path, "npz", arrays, key, label, [scratch])
 
 
 def open_hdf5(path: Path, *, key: str | None = None, label: str | None = None) -> Table:

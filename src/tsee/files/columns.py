@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tsee.files.errors import DataFileError, check_known, listed
+from tsee.files.errors import DataFileError, check_known, listed, reading
 
 __all__ = ["Aside", "Selection", "all_different", "named_like_identifier", "select", "unique_names"]
 
@@ -138,13 +138,15 @@ class Aside(Mapping[str, np.ndarray]):
     ``block(a, b)`` gives rows a to b of all, and holds no more than these.
     """
 
-    def __init__(self, columns: Mapping[str, Any] | None = None):
-        self._columns = dict(columns or {})
+    def __init__(self, columns: Mapping[str, Any] | None = None, source: Any = None):
+        self._columns, self._source = dict(columns or {}), source
         self._read: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._read:
-            self._read[name] = self._columns[name][:]
+            column = self._columns[name]
+            with reading(self._source, "what it was when it was opened"):
+                self._read[name] = column[:]
         return self._read[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -158,4 +160,5 @@ class Aside(Mapping[str, np.ndarray]):
 
     def block(self, start: int, stop: int) -> dict[str, np.ndarray]:
         """Rows ``start`` to ``stop`` of every column."""
-        return {name: column[start:stop] for name, column in self._columns.items()}
+        with reading(self._source, "what it was when it was opened"):
+            return {name: column[start:stop] for name, column in self._columns.items()}

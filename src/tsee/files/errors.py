@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -34,7 +32,7 @@ def reading(path: Any, what: str) -> Iterator[None]:
     """Turn what a library says of a bad file into a `DataFileError`."""
     try:
         yield
-    except DataFileError:
+    except (DataFileError, MemoryError):
         raise
     except FileNotFoundError as error:
         raise DataFileError(f"There is no file {str(path)!r}: check the path.") from error
@@ -44,7 +42,7 @@ def reading(path: Any, what: str) -> Iterator[None]:
         raise DataFileError(
             f"{str(path)!r} is not text in UTF-8 (byte {error.object[error.start]:#04x}): save it as UTF-8."
         ) from error
-    except (OSError, ValueError, KeyError, RuntimeError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except Exception as error:  # libraries meet a damaged file with every kind of error
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
         raise DataFileError(
             f"{str(path)!r} is damaged, cut off, or not {what} ({reason}): copy or write it again."

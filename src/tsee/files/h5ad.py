@@ -63,7 +63,7 @@ def open_h5ad(
             source=path,
             kind="h5ad",
             feature_names=names,
-            aside=Aside(aside),
+            aside=Aside(aside, path),
             label_name=label,
             label_column=None if label is None else obs[label],
             notes=notes,

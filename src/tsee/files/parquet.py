@@ -79,7 +79,7 @@ def open_parquet(
         source=path,
         kind="parquet",
         feature_names=rows.names,
-        aside=Aside({names[place]: _Column(shards, names[place]) for place in chosen.aside}),
+        aside=Aside({names[place]: _Column(shards, names[place]) for place in chosen.aside}, path),
         label_name=label,
         label_column=None if label is None else _Column(shards, label),
         notes=chosen.notes,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tsee.files.columns import Aside
-from tsee.files.errors import DataFileError
+from tsee.files.errors import DataFileError, reading
 from tsee.files.rows import Rows
 
 __all__ = ["Table"]
@@ -68,7 +68,8 @@ class Table:
     @property
     def label(self) -> np.ndarray | None:
         if self._label is None and self._label_column is not None:
-            self._label = np.asarray(self._label_column[:])
+            with reading(self.source, "what it was when it was opened"):
+                self._label = np.asarray(self._label_column[:])
         return self._label
 
     def __len__(self) -> int:
@@ -82,7 +83,8 @@ class Table:
         """Rows ``start`` to ``stop`` of what goes beside the map: the columns aside, then the label."""
         columns = self.aside.block(start, stop)
         if self.label_name is not None and self._label_column is not None:
-            columns[self.label_name] = np.asarray(self._label_column[start:stop])
+            with reading(self.source, "what it was when it was opened"):
+                columns[self.label_name] = np.asarray(self._label_column[start:stop])
         return columns
 
     def close(self) -> None:

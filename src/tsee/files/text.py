@@ -270,7 +270,7 @@ def _table(path: Path, file: _PlainFile, chosen: Selection, parsed: _Parsed, lab
     return Table(
         rows=ArrayRows(parsed.numbers, path, names, [place[position] for position in chosen.features], parsed.scratch),
         feature_names=names,
-        aside=Aside({file.names[position]: parsed.texts[position] for position in chosen.aside}),
+        aside=Aside({file.names[position]: parsed.texts[position] for position in chosen.aside}, path),
         label_name=label,
         label_column=None if chosen.label is None else parsed.texts[chosen.label],
         notes=chosen.notes,
