@@ -1,0 +1,252 @@
+"""Files of arrays: NumPy's .npy and .npz, HDF5 and Zarr."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import struct
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from tsee.files.errors import DataFileError, check_known, listed, reading, require
+from tsee.files.rows import ArrayRows, JoinedRows, Rows, SparseRows, check_numeric
+from tsee.files.scratch import Scratch
+from tsee.files.table import Table
+
+__all__ = ["check_no_columns", "in_order", "open_hdf5", "open_npy", "open_npy_folder", "open_npz", "open_zarr"]
+
+
+def open_npy(path: Path) -> Table:
+    """A table of an .npy file, as a memory map."""
+    array = _map_npy(path)
+    return Table(rows=ArrayRows(array, path), source=path, kind="npy", notes=_flattened(array))
+
+
+def open_npy_folder(folder: Path, paths: Sequence[Path]) -> Table:
+    """A table of a folder of .npy files, one after the other."""
+    arrays = [_map_npy(path) for path in paths]
+    rows = JoinedRows([ArrayRows(array, path) for array, path in zip(arrays, paths, strict=True)], folder)
+    notes = [f"{len(paths)} files, in the order of their names.", *_flattened(arrays[0])]
+    return Table(rows=rows, source=folder, kind="npy", notes=notes)
+
+
+def open_npz(path: Path, *, key: str | None = None, label: str | None = None) -> Table:
+    """A table of an .npz file: an array by its name, or a sparse matrix of scipy."""
+    scratch = Scratch()
+    with reading(path, "an .npz file"), zipfile.ZipFile(path) as archive:
+        members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
+        if not members:
+            raise DataFileError(f"{str(path)!r} is a zip archive without NumPy arrays: save the data as CSV or .npy.")
+        if {"format", "shape", "data"} <= set(members) and key is None:
+            check_no_columns(path, label=label)
+            return _open_sparse(path, archive, members, scratch)
+        arrays = {name: _Member(path, archive.getinfo(member), archive, scratch) for name, member in members.items()}
+    return _open_stored(path, "npz", arrays, key, label, [scratch])
+
+
+def open_hdf5(path: Path, *, key: str | None = None, label: str | None = None) -> Table:
+    """A table of a dataset of an HDF5 file."""
+    h5py = require("h5py", "hdf5", path)
+    with reading(path, "an HDF5 file"), contextlib.ExitStack() as stack:
+        file = stack.enter_context(h5py.File(path, "r"))
+        arrays: dict[str, Any] = {}
+
+        def collect(name: str, item: Any) -> None:
+            if isinstance(item, h5py.Dataset):
+                arrays[name] = item
+
+        file.visititems(collect)
+        table = _open_stored(path, "hdf5", arrays, key, label, [file])
+        stack.pop_all()  # the file stays open with the table
+        return table
+
+
+def open_zarr(path: Path, *, key: str | None = None, label: str | None = None) -> Table:
+    """A table of an array of a Zarr store."""
+    zarr = require("zarr", "zarr", path)
+    with reading(path, "a Zarr store"):
+        store = zarr.open(str(path), mode="r")
+        if isinstance(store, zarr.Array):
+            if key is not None:
+                raise DataFileError(f"{str(path)!r} is one array, and has no key {key!r}: leave the key out.")
+            return _open_stored(path, "zarr", {"array": store}, "array", label, [])
+        return _open_stored(path, "zarr", _zarr_arrays(store), key, label, [])
+
+
+def _zarr_arrays(group: Any, prefix: str = "") -> dict[str, Any]:
+    arrays = {f"{prefix}{name}": array for name, array in group.arrays()}
+    for name, inner in group.groups():
+        arrays |= _zarr_arrays(inner, f"{prefix}{name}/")
+    return arrays
+
+
+def _open_stored(
+    path: Path, kind: str, arrays: Mapping[str, Any], key: str | None, label: str | None, holds: list[Any]
+) -> Table:
+    name, array = _choose(arrays, key, path, label)
+    source = f"{path} ({name})"
+    check_numeric(array, source)
+    return Table(
+        rows=ArrayRows(array, source),
+        source=path,
+        kind=kind,
+        label_name=label,
+        label_column=_label_array(arrays, label, array.shape[0], path),
+        notes=_flattened(array),
+        holds=holds,
+    )
+
+
+def _choose(arrays: Mapping[str, Any], key: str | None, path: Path, label: str | None) -> tuple[str, Any]:
+    if key is not None:
+        key = key.strip("/")
+        check_known([key], list(arrays), path, "array")
+        return key, arrays[key]
+    tables = [
+        name for name, array in arrays.items() if len(array.shape) >= 2 and array.dtype.kind in "biuf" and name != label
+    ]
+    if len(tables) == 1:
+        return tables[0], arrays[tables[0]]
+    if len(arrays) == 1:
+        return next(iter(arrays.items()))  # the check of its content says what is wrong with it
+    if tables:
+        raise DataFileError(f"{str(path)!r} holds several arrays ({listed(tables)}): name one by its key.")
+    raise DataFileError(f"{str(path)!r} holds no array of numbers with rows and columns: it has {listed(arrays)}.")
+
+
+class _Decoded:
+    """A label array by slice; HDF5 gives text as bytes."""
+
+    def __init__(self, array: Any):
+        self._array = array
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        values = np.asarray(self._array[rows])
+        if values.dtype.kind == "S":
+            return np.char.decode(values, "utf-8")
+        if values.dtype.kind == "O":
+            values[:] = [value.decode() if isinstance(value, bytes) else value for value in values]
+        return values
+
+
+def _label_array(arrays: Mapping[str, Any], label: str | None, n_rows: int, path: Path) -> Any:
+    if label is None:
+        return None
+    check_known([label], list(arrays), path, "array")
+    array = arrays[label]
+    if tuple(array.shape) not in ((n_rows,), (n_rows, 1)):
+        raise DataFileError(
+            f"The label {label!r} of {str(path)!r} has shape {tuple(array.shape)}, where the data has {n_rows} rows: "
+            "name an array of one value a row."
+        )
+    return _Decoded(array) if len(array.shape) == 1 else _Decoded(np.asarray(array[:])[:, 0])
+
+
+def check_no_columns(path: Path, **given: Any) -> None:
+    """Refuse to choose columns of a file whose columns have no names."""
+    for name, value in given.items():
+        if value:
+            raise DataFileError(
+                f"{str(path)!r} has no named columns, so {name}={value!r} means nothing there: leave it out."
+            )
+
+
+def in_order(paths: Sequence[Path]) -> list[Path]:
+    """Files by name, with the numbers in it as numbers: part-2 comes before part-10."""
+
+    def pieces(path: Path) -> list[tuple[int, str]]:
+        return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d+)", str(path))]
+
+    return sorted(paths, key=pieces)
+
+
+def _map_npy(path: Path) -> np.ndarray:
+    with reading(path, "an .npy file"):
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except ValueError as error:
+            if "object" in str(error).lower() or "pickle" in str(error).lower():
+                raise DataFileError(
+                    f"{str(path)!r} holds Python objects, which are not read since they can run code: write numeric "
+                    "rows to it."
+                ) from error
+            raise
+    check_numeric(array, path)
+    return array
+
+
+class _Member:
+    """An array of an .npz file: its head is read, then a memory map, in its place or unpacked if compressed."""
+
+    def __init__(self, path: Path, info: zipfile.ZipInfo, archive: zipfile.ZipFile, scratch: Scratch):
+        self._path, self._info, self._scratch = path, info, scratch
+        with archive.open(info) as file:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            self.shape, self._fortran, self.dtype = read(file)
+            self._head = file.tell()
+        self._array: Any = None
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        if self._array is None:
+            self._array = self._map()
+        return self._array[rows]
+
+    def _map(self) -> np.ndarray:
+        if self.dtype.hasobject:
+            raise DataFileError(f"{str(self._path)!r} holds Python objects, which are not read: they can run code.")
+        if self._info.compress_type == zipfile.ZIP_STORED:
+            path, offset = self._path, self._head + _data_offset(self._path, self._info)
+        else:
+            path, offset = self._scratch.path("array"), self._head
+            with zipfile.ZipFile(self._path) as archive, archive.open(self._info) as file, open(path, "wb") as out:
+                shutil.copyfileobj(file, out, 2**20)
+        if 0 in self.shape or self.shape == ():
+            return np.zeros(self.shape, self.dtype)
+        order: Any = "F" if self._fortran else "C"
+        return np.memmap(path, dtype=self.dtype, mode="r", offset=offset, shape=self.shape, order=order)
+
+
+def _data_offset(path: Path, info: zipfile.ZipInfo) -> int:
+    """Where the content of an uncompressed member of a zip archive begins."""
+    with open(path, "rb") as file:
+        file.seek(info.header_offset)
+        head = file.read(30)
+    name_length, extra_length = struct.unpack("<HH", head[26:30])
+    return info.header_offset + 30 + int(name_length) + int(extra_length)
+
+
+def _open_sparse(path: Path, archive: zipfile.ZipFile, members: Mapping[str, str], scratch: Scratch) -> Table:
+    with archive.open(members["format"]) as file:
+        name = np.lib.format.read_array(file, allow_pickle=False).item()
+    kind = name.decode() if isinstance(name, bytes) else str(name)
+    notes = []
+    if kind == "csr":
+        parts = {
+            part: _Member(path, archive.getinfo(members[part]), archive, scratch)
+            for part in ("data", "indices", "indptr")
+        }
+        with archive.open(members["shape"]) as file:
+            shape = np.lib.format.read_array(file, allow_pickle=False)
+        rows: Rows = SparseRows(parts["data"], parts["indices"], parts["indptr"], shape, path)
+    else:
+        matrix = scipy.sparse.load_npz(path).tocsr()
+        rows = SparseRows(matrix.data, matrix.indices, matrix.indptr, matrix.shape, path)
+        notes.append(f"Sparse, but not by row ({kind}): held in memory.")
+    return Table(rows=rows, source=path, kind="npz", notes=notes, holds=[scratch])
+
+
+def _flattened(array: Any) -> list[str]:
+    if len(array.shape) == 2:
+        return []
+    shape = " x ".join(str(side) for side in array.shape[1:])
+    return [f"Each row, of shape {shape}, is taken as {int(np.prod(array.shape[1:]))} features."]

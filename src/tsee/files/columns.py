@@ -1,0 +1,164 @@
+"""Which columns of a table are features, which is the label, and which are kept aside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tsee.files.errors import DataFileError, check_known, listed, reading
+
+__all__ = ["Aside", "Selection", "all_different", "named_like_identifier", "select", "unique_names"]
+
+_WORDS = "id|ids|idx|index|key|uuid|guid|barcode|name|rowid|rownames"
+_IDENTIFIER = re.compile(
+    rf"(?i:^(.*[_\-. ])?({_WORDS})$|^unnamed: 0$|^__index_level_\d+__$)|[a-z]I[dD]$",
+)
+
+
+def named_like_identifier(name: str) -> bool:
+    """Whether a column of this name may number the rows.
+
+    >>> [named_like_identifier(name) for name in ("id", "cell_id", "PassengerId", "paid", "width")]
+    [True, True, True, False, False]
+    """
+    return _IDENTIFIER.search(name) is not None
+
+
+def unique_names(header: Sequence[str]) -> list[str]:
+    """Names of columns without blanks and without repetition.
+
+    >>> unique_names(["", "a", "a", " "])
+    ['index', 'a', 'a.1', 'column4']
+    """
+    names: list[str] = []
+    given = {name.strip() for name in header}
+    taken: set[str] = set()
+    for position, raw in enumerate(header):
+        name = raw.strip()
+        if not name:
+            name = "index" if position == 0 and "index" not in given else f"column{position + 1}"
+        base, count = name, 0
+        while name in taken:
+            count += 1
+            name = f"{base}.{count}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def all_different(parts: Callable[[], Iterable[np.ndarray]]) -> bool:
+    """Whether integers that come in parts are all different; an ascending column is seen without keeping it."""
+    last: Any = None
+    for part in parts():
+        if len(part) == 0:
+            continue
+        if not (part[1:] > part[:-1]).all() or (last is not None and not part[0] > last):
+            break
+        last = part[-1]
+    else:
+        return True
+    values = np.concatenate(list(parts()))
+    return len(np.unique(values)) == len(values)
+
+
+@dataclass
+class Selection:
+    """Positions of the columns by their part; `suspects` are features that are aside if they are all different."""
+
+    features: list[int]
+    aside: list[int]
+    label: int | None
+    suspects: list[int]
+    explicit: bool
+    notes: list[str] = field(default_factory=list)
+
+    def settle(self, names: Sequence[str], different: Callable[[int], bool], path: Any) -> None:
+        """Move the suspects that are identifiers aside, and say what is aside."""
+        identifiers = [position for position in self.suspects if different(position)]
+        if self.aside:
+            self.notes.append(f"Kept aside, not numeric: {listed(names[position] for position in self.aside)}.")
+        if identifiers:
+            self.notes.append(f"Kept aside, an identifier: {listed(names[position] for position in identifiers)}.")
+        self.aside = sorted([*self.aside, *identifiers])
+        self.features = [position for position in self.features if position not in identifiers]
+        if not self.features:
+            raise DataFileError(
+                f"{str(path)!r} has no numeric column left to map (it has {listed(names)}): encode some as numbers."
+            )
+
+
+def select(
+    names: Sequence[str],
+    numeric: Sequence[bool],
+    integer: Sequence[bool],
+    *,
+    path: Any,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+) -> Selection:
+    """Sort columns by the user's wishes and their types."""
+    check_known([label] if label is not None else [], names, path)
+    check_known(list(columns or ()), names, path)
+    check_known(list(drop), names, path)
+    place = {name: position for position, name in enumerate(names)}
+    for name in columns or ():
+        if list(columns or ()).count(name) > 1:
+            raise DataFileError(f"Column {name!r} of {str(path)!r} is chosen twice: name it once.")
+        if name == label or name in drop:
+            raise DataFileError(
+                f"Column {name!r} of {str(path)!r} is chosen as a feature and also "
+                f"{'the label' if name == label else 'dropped'}: choose one of the two."
+            )
+        if not numeric[place[name]]:
+            raise DataFileError(
+                f"Column {name!r} of {str(path)!r} is chosen as a feature but is not numeric: encode it as numbers, "
+                "or leave it out."
+            )
+    out = {place[name] for name in drop} | ({place[label]} if label is not None else set())
+    rest = [position for position in range(len(names)) if position not in out]
+    chosen = None if columns is None else [place[name] for name in columns]
+    features = [position for position in rest if numeric[position]] if chosen is None else chosen
+    suspects = [
+        position
+        for position in rest
+        if integer[position] and named_like_identifier(names[position]) and position not in (chosen or ())
+    ]
+    aside = [position for position in rest if not numeric[position]]
+    return Selection(features, aside, None if label is None else place[label], suspects, chosen is not None)
+
+
+class Aside(Mapping[str, np.ndarray]):
+    """Columns kept aside by name, in the order of the file; each is read when it is asked for.
+
+    ``block(a, b)`` gives rows a to b of all, and holds no more than these.
+    """
+
+    def __init__(self, columns: Mapping[str, Any] | None = None, source: Any = None):
+        self._columns, self._source = dict(columns or {}), source
+        self._read: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._read:
+            column = self._columns[name]
+            with reading(self._source, "what it was when it was opened"):
+                self._read[name] = column[:]
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __repr__(self) -> str:
+        return f"<columns kept aside: {listed(self)}>"
+
+    def block(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        """Rows ``start`` to ``stop`` of every column."""
+        with reading(self._source, "what it was when it was opened"):
+            return {name: column[start:stop] for name, column in self._columns.items()}

@@ -1,0 +1,74 @@
+"""What is said of a file that cannot be read or written."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["DataFileError", "check_known", "listed", "reading", "require"]
+
+
+class DataFileError(ValueError):
+    """A data file cannot be read or written; one sentence says where, why and what to do.
+
+    Rows are counted from 1, without the header; so are columns that have no name.
+    """
+
+
+def require(module: str, extra: str, path: Any) -> Any:
+    """Import an optional library, or say how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        library = module.partition(".")[0]
+        raise DataFileError(f"{str(path)!r} needs {library}: pip install 'tsee[{extra}]'.") from error
+
+
+@contextmanager
+def reading(path: Any, what: str) -> Iterator[None]:
+    """Turn what a library says of a bad file into a `DataFileError`."""
+    try:
+        yield
+    except (DataFileError, MemoryError):
+        raise
+    except FileNotFoundError as error:
+        raise DataFileError(f"There is no file {str(path)!r}: check the path.") from error
+    except PermissionError as error:
+        raise DataFileError(f"{str(path)!r} may not be read by you: change its permissions.") from error
+    except UnicodeDecodeError as error:
+        raise DataFileError(
+            f"{str(path)!r} is not text in UTF-8 (byte {error.object[error.start]:#04x}): save it as UTF-8."
+        ) from error
+    except Exception as error:  # libraries meet a damaged file with every kind of error
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
+        raise DataFileError(
+            f"{str(path)!r} is damaged, cut off, or not {what} ({reason}): copy or write it again."
+        ) from error
+
+
+def listed(names: Iterable[Any], most: int = 8) -> str:
+    """Names in quotes, the first few of many.
+
+    >>> listed(["a", "b"])
+    "'a', 'b'"
+    """
+    names = [repr(str(name)) for name in names]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def check_known(wanted: Sequence[str], known: Sequence[str], path: Any, what: str = "column") -> None:
+    """Name those of ``wanted`` that are not among ``known``, and what may have been meant."""
+    names = set(known)
+    missing = [name for name in wanted if name not in names]
+    if not missing:
+        return
+    close = dict.fromkeys(match for name in missing[:8] for match in difflib.get_close_matches(name, known, n=2))
+    if close:
+        hint = f"did you mean {listed(close)}?"
+    else:
+        hint = f"it has {listed(known)}." if known else "it has none."
+    raise DataFileError(f"{str(path)!r} has no {what}{'s' if len(missing) > 1 else ''} {listed(missing)}: {hint}")

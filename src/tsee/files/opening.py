@@ -1,0 +1,174 @@
+"""`open_table`: which kind of file it is, by its content and its ending."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from tsee.files import arrays, h5ad, parquet, text
+from tsee.files.errors import DataFileError, reading
+from tsee.files.table import Table
+
+__all__ = ["open_table"]
+
+# The first bytes of a file tell its kind surely where it has such.
+MAGIC = {
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+    b"PK\x05\x06": "npz",
+    b"PAR1": "parquet",
+    b"\x89HDF\r\n\x1a\n": "hdf5",
+}
+ENDINGS = {
+    ".npy": "npy",
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".h5": "hdf5",
+    ".hdf5": "hdf5",
+    ".h5ad": "hdf5",
+    ".zarr": "zarr",
+}
+TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".data")
+KNOWN = ".npy, .npz, .csv, .tsv, .parquet, .h5ad, .h5 and .zarr"
+ELSEWHERE = {
+    ".xlsx": "an Excel workbook: save the sheet as CSV",
+    ".xls": "an Excel workbook: save the sheet as CSV",
+    ".pkl": "a pickle, which is not read since it can run code: write the data as .npy or CSV",
+    ".pickle": "a pickle, which is not read since it can run code: write the data as .npy or CSV",
+    ".pt": "a file of torch, which is not read since it can run code: write the data as .npy",
+    ".pth": "a file of torch, which is not read since it can run code: write the data as .npy",
+    ".mat": "a MATLAB file: write the matrix as CSV or HDF5",
+    ".feather": "a Feather file: write the data as Parquet",
+    ".json": "JSON: write the data as CSV",
+}
+
+
+def open_table(
+    path: str | PathLike[str],
+    *,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    key: str | None = None,
+) -> Table:
+    """Open a data file as a table whose rows are read by slice.
+
+    The kind is told by the content, and by the ending where the content does not tell: ``.npy``, ``.npz`` (dense, or
+    a sparse matrix of scipy), ``.csv`` and ``.tsv`` (also ``.gz``), ``.parquet`` (a file, or a folder of them),
+    ``.h5ad``, ``.h5``, ``.zarr``, and a folder of ``.npy`` files. No pickle is ever read.
+
+    Columns that are not numeric, and whole numbers that are all different in a column named like an identifier, are
+    kept aside; ``notes`` names them. A column with text among its numbers, and one with missing values, is refused.
+
+    Parameters
+    ----------
+    path : str or path
+        The file or folder.
+    label : str, optional
+        A column to keep out of the features and beside the map. In ``.npz``, ``.h5`` and ``.zarr``: the key of an
+        array of one value a row; in ``.h5ad``: a column of ``obs``.
+    columns : sequence of str, optional
+        The features, in this order. By default every numeric column.
+    drop : sequence of str
+        Columns to leave out altogether.
+    key : str, optional
+        Which array of the file: of ``.npz``, ``.h5`` and ``.zarr`` its name; of ``.h5ad`` ``"X"`` (the default), an
+        entry of ``obsm`` such as ``"X_pca"``, or ``"layers/counts"``.
+
+    Returns
+    -------
+    Table
+        With ``rows``, ``feature_names``, ``aside``, ``label`` and ``notes``.
+
+    Raises
+    ------
+    DataFileError
+        One sentence says where, why and what to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from tsee.files import open_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "flowers.csv"
+    ...     _ = path.write_text("id,kind,width,height\\n7,rose,1.5,2\\n8,lily,0.5,3\\n")
+    ...     with open_table(path, label="kind") as table:
+    ...         table.rows[0:2], table.feature_names, table.label.tolist(), table.notes
+    (array([[1.5, 2. ],
+           [0.5, 3. ]], dtype=float32), ['width', 'height'], ['rose', 'lily'], ["Kept aside, an identifier: 'id'."])
+    """
+    path = Path(path)
+    for name, value in (("columns", columns), ("drop", drop)):
+        if isinstance(value, str):
+            raise TypeError(f"The {name!r} parameter must be a sequence of names. Got the text {value!r} instead.")
+    kind, files = _kind(path)
+    named: dict[str, Any] = dict(label=label, columns=columns, drop=drop)
+    if kind in ("text", "parquet", "npy") and key is not None:
+        raise DataFileError(f"{str(path)!r} holds one table, and has no key {key!r}: leave the key out.")
+    if kind == "text":
+        return text.open_text(path, **named)
+    if kind == "parquet":
+        return parquet.open_parquet(path, files, **named)
+    if kind == "hdf5" and h5ad.is_h5ad(path):
+        return h5ad.open_h5ad(path, key=key, **named)
+    arrays.check_no_columns(path, columns=columns, drop=drop)
+    if kind == "npy":
+        arrays.check_no_columns(path, label=label)
+        return arrays.open_npy(path) if path.is_file() else arrays.open_npy_folder(path, files)
+    opener = {"npz": arrays.open_npz, "hdf5": arrays.open_hdf5, "zarr": arrays.open_zarr}[kind]
+    return opener(path, key=key, label=label)
+
+
+def _kind(path: Path) -> tuple[str, list[Path]]:
+    """The kind of a file, and the files that it consists of."""
+    if path.is_dir():
+        return _kind_of_folder(path)
+    with reading(path, "a file that can be read"), open(path, "rb") as file:
+        head = file.read(8)
+    ending = path.suffix.lower()
+    for magic, kind in MAGIC.items():
+        if head.startswith(magic) and ending not in ELSEWHERE:
+            return kind, [path]
+    if ending in ENDINGS:
+        what = "is empty" if not head else f"does not begin as a {ending} file does"
+        raise DataFileError(f"{str(path)!r} {what}: it is damaged or of another kind; copy or write it again.")
+    compressed = head.startswith(b"\x1f\x8b")
+    inner = path.with_suffix("").suffix.lower() if ending == ".gz" else ending
+    if inner in TEXT_ENDINGS and (ending != ".gz" or compressed):
+        _check_text(path, compressed)
+        return "text", [path]
+    if ending == ".gz" and inner in TEXT_ENDINGS:
+        raise DataFileError(f"{str(path)!r} is not compressed by gzip, as its name says: rename it, or copy it again.")
+    if inner in ELSEWHERE:
+        raise DataFileError(f"{str(path)!r} is {ELSEWHERE[inner]}.")
+    raise DataFileError(f"{str(path)!r} is of a kind that tsee does not read: write it as one of {KNOWN}.")
+
+
+def _kind_of_folder(folder: Path) -> tuple[str, list[Path]]:
+    if any((folder / name).exists() for name in (".zarray", ".zgroup", "zarr.json")):
+        return "zarr", [folder]
+    found = [
+        entry
+        for entry in folder.rglob("*")
+        if entry.is_file() and not any(part.startswith((".", "_")) for part in entry.relative_to(folder).parts)
+    ]
+    for ending, kind in ((".parquet", "parquet"), (".pq", "parquet"), (".npy", "npy")):
+        files = arrays.in_order([entry for entry in found if entry.suffix.lower() == ending])
+        if files:
+            return kind, files
+    raise DataFileError(f"The folder {str(folder)!r} holds no .parquet or .npy files, and is no Zarr store.")
+
+
+def _check_text(path: Path, compressed: bool) -> None:
+    """Refuse what is not text before it is parsed as such."""
+    with reading(path, "a text of separated values"), gzip.open(path) if compressed else open(path, "rb") as file:
+        head = file.read(4096)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataFileError(f"{str(path)!r} is text in UTF-16: save it as UTF-8.")
+    if b"\0" in head:
+        raise DataFileError(f"{str(path)!r} is not a text of separated values: check what kind of file it is.")

@@ -1,0 +1,204 @@
+"""Rows of a file, read by slice: nothing is held but the slice that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from tsee.files.errors import DataFileError, listed, reading
+
+__all__ = ["ArrayRows", "ChosenColumns", "JoinedRows", "Rows", "SparseRows", "check_numeric"]
+
+
+class Rows:
+    """Numeric rows that are read by slice: ``rows[a:b]`` is an array, or a CSR matrix where ``sparse``.
+
+    NaN and infinity are refused when they are met, with their row and column.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    dtype : numpy.dtype
+        That of every slice.
+    span : int
+        Rows that the file stores together. Slices out of order cost least when they are at least as long.
+    sparse : bool
+        Whether slices are CSR matrices.
+    """
+
+    span = 1
+    sparse = False
+    ndim = 2
+
+    def __init__(self, shape: tuple[int, int], dtype: Any, source: Any, names: Sequence[str] | None = None):
+        self.shape = (int(shape[0]), int(shape[1]))
+        self.dtype: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+        self.source = str(source)
+        self.names = names
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Any:
+        if not isinstance(rows, slice):
+            raise TypeError(f"Rows of a file are read by slice, such as rows[0:1000]. Got {rows!r} instead.")
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise ValueError(f"Rows of a file are read in slices without a step. Got {rows!r} instead.")
+        stop = max(start, stop)
+        with reading(self.source, "what it was when it was opened"):
+            block = self._read(start, stop)
+        self._check_finite(block, start)
+        return block
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        block = self[:]
+        return np.asarray(block.toarray() if self.sparse else block, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"<{self.shape[0]} rows of {self.shape[1]} {self.dtype} features in {self.source!r}>"
+
+    def _read(self, start: int, stop: int) -> Any:
+        raise NotImplementedError
+
+    def _check_finite(self, block: Any, start: int) -> None:
+        if self.dtype.kind != "f":
+            return
+        values = block.data if self.sparse else block
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values.sum()):  # one number tells of all, but where it overflows
+                return
+        if self.sparse:
+            bad = np.flatnonzero(~np.isfinite(values))
+            if len(bad) == 0:
+                return
+            value = values[bad[0]]
+            row, column = int(np.searchsorted(block.indptr, bad[0], side="right")) - 1, int(block.indices[bad[0]])
+        else:
+            where = np.argwhere(~np.isfinite(values))
+            if len(where) == 0:
+                return
+            row, column = int(where[0][0]), int(where[0][1])
+            value = values[row, column]
+        what = "NaN" if np.isnan(value) else "infinity"
+        name = repr(self.names[column]) if self.names is not None else str(column + 1)
+        raise DataFileError(
+            f"{self.source!r} holds {what} in row {start + row + 1}, column {name}: fill it in, remove that row, "
+            "or drop the column."
+        )
+
+
+class ArrayRows(Rows):
+    """Rows of an array that is read by slice (a memory map, h5py, zarr); those of many axes are made flat."""
+
+    def __init__(
+        self, array: Any, source: Any, names: Sequence[str] | None = None, columns: Any = None, keep: Any = None
+    ):
+        self._width = int(np.prod(array.shape[1:], dtype=np.int64))
+        width = self._width if columns is None else len(columns)
+        super().__init__((array.shape[0], width), array.dtype, source, names)
+        self._array, self._keep = array, keep  # what must not go before the rows do
+        self._columns = None if columns is None else _as_slice(list(columns))
+        self.span = int((getattr(array, "chunks", None) or (1,))[0])
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        block = np.asarray(self._array[start:stop]).reshape(stop - start, self._width)
+        if self._columns is not None:
+            block = block[:, self._columns]
+        return block.astype(self.dtype, copy=False)
+
+
+class SparseRows(Rows):
+    """Rows of a CSR matrix whose three arrays are read by slice."""
+
+    sparse = True
+
+    def __init__(
+        self, data: Any, indices: Any, indptr: Any, shape: Any, source: Any, names: Sequence[str] | None = None
+    ):
+        super().__init__((shape[0], shape[1]), data.dtype, source, names)
+        self._data, self._indices, self._indptr = data, indices, indptr
+        if data.dtype.kind not in "biuf":
+            raise DataFileError(f"{self.source!r} holds {data.dtype}, not numbers: write numeric rows to it.")
+        if indptr.shape != (self.shape[0] + 1,) or data.shape != indices.shape:
+            raise DataFileError(f"{self.source!r} holds a sparse matrix whose parts do not fit: write it again.")
+
+    def _read(self, start: int, stop: int) -> scipy.sparse.csr_matrix:
+        indptr = np.asarray(self._indptr[start : stop + 1], dtype=np.int64)
+        first, last = int(indptr[0]), int(indptr[-1])
+        data, indices = np.asarray(self._data[first:last]), np.asarray(self._indices[first:last])
+        indptr = indptr - first
+        # scipy trusts these: a wrong index would be written outside of the dense block.
+        whole = len(data) == last - first and bool((np.diff(indptr) >= 0).all())
+        if not whole or (len(indices) and (indices.min() < 0 or indices.max() >= self.shape[1])):
+            raise DataFileError(
+                f"{self.source!r} holds a damaged sparse matrix (rows {start + 1} to {stop}): write it again."
+            )
+        return scipy.sparse.csr_matrix(
+            (data.astype(self.dtype, copy=False), indices, indptr), shape=(stop - start, self.shape[1])
+        )
+
+
+class ChosenColumns(Rows):
+    """Some columns of other rows, in the order asked for."""
+
+    def __init__(self, rows: Rows, columns: Sequence[int], names: Sequence[str] | None = None):
+        super().__init__((len(rows), len(columns)), rows.dtype, rows.source, names)
+        self._rows, self._columns = rows, list(columns)
+        self.span, self.sparse = rows.span, rows.sparse
+
+    def _read(self, start: int, stop: int) -> Any:
+        return self._rows._read(start, stop)[:, self._columns]
+
+
+class JoinedRows(Rows):
+    """Rows of several files, one after the other."""
+
+    def __init__(self, parts: Sequence[Rows], source: Any):
+        widths = {part.shape[1] for part in parts}
+        if len(widths) > 1:
+            odd = next(part for part in parts if part.shape[1] != parts[0].shape[1])
+            raise DataFileError(
+                f"{odd.source!r} has {odd.shape[1]} columns where {parts[0].source!r} has {parts[0].shape[1]}: "
+                "the files of a folder must have the same columns."
+            )
+        dtype = np.result_type(*(part.dtype for part in parts))
+        super().__init__((sum(len(part) for part in parts), parts[0].shape[1]), dtype, source)
+        self._parts = list(parts)
+        self._starts = np.cumsum([0] + [len(part) for part in parts])
+        self.span = max(part.span for part in parts)
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        block = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
+        part = int(np.searchsorted(self._starts, start, side="right")) - 1
+        done = start
+        while done < stop:
+            first = int(self._starts[part])
+            end = min(stop, int(self._starts[part + 1]))
+            block[done - start : end - start] = self._parts[part]._read(done - first, end - first)
+            done, part = end, part + 1
+        return block
+
+
+def check_numeric(array: Any, source: Any) -> None:
+    """Refuse an array that is not numeric rows."""
+    if array.dtype.kind not in "biuf":
+        names = f" of {listed(array.dtype.names)}" if array.dtype.names else ""
+        what = "Python objects, which are not read since they can run code" if array.dtype.kind == "O" else array.dtype
+        raise DataFileError(f"{str(source)!r} holds {what}{names}, not numbers: write numeric rows to it.")
+    if len(array.shape) < 2:
+        raise DataFileError(
+            f"{str(source)!r} holds an array of shape {tuple(array.shape)}, where rows and columns are needed: "
+            "write it with shape (rows, columns)."
+        )
+
+
+def _as_slice(columns: list[int]) -> Any:
+    """A slice where the columns follow one another: it needs no copy."""
+    if columns and columns == list(range(columns[0], columns[0] + len(columns))):
+        return slice(columns[0], columns[0] + len(columns))
+    return columns

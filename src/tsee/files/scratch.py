@@ -1,0 +1,175 @@
+"""Temporary files that hold what was unpacked from a file, so that memory need not."""
+
+from __future__ import annotations
+
+import errno
+import math
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tsee.files.errors import DataFileError
+
+__all__ = ["NumberSpill", "Scratch", "TextColumn", "TextSpill"]
+
+
+class Scratch:
+    """A temporary folder, made when first needed, that goes with the table that it serves."""
+
+    def __init__(self) -> None:
+        self._folder: str | None = None
+        self._count = 0
+
+    def path(self, name: str) -> Path:
+        """A path in the folder that no one else has."""
+        if self._folder is None:
+            self._folder = tempfile.mkdtemp(prefix="tsee-")
+            self._end = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._count += 1
+        return Path(self._folder) / f"{self._count}-{name}"
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            self._end()
+            self._folder = None
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise DataFileError(
+                f"There is no room to unpack the data in {str(path.parent.parent)!r}: set TMPDIR to a folder on a "
+                "larger disk."
+            ) from error
+        raise
+
+
+class NumberSpill:
+    """Blocks of numbers, written one after the other and read back as one memory map.
+
+    They are kept as float32 as long as that is exact, and as float64 from then on.
+    """
+
+    def __init__(self, scratch: Scratch, width: int, dtype: Any = np.float32, *, widen: bool = True):
+        self._scratch = scratch
+        self._path = scratch.path("numbers")
+        self._file = open(self._path, "wb", buffering=0)  # noqa: SIM115
+        self.width, self.rows, self.dtype, self._widen = width, 0, np.dtype(dtype), widen
+
+    def append(self, block: np.ndarray) -> None:
+        """Add rows."""
+        kept = block.astype(self.dtype, copy=False)
+        if self._widen and self.dtype == np.float32 and not np.array_equal(kept, block):
+            self._to_double()
+            kept = block
+        with _writing(self._path):
+            _write_all(self._file, np.ascontiguousarray(kept))
+        self.rows += len(block)
+
+    def finish(self) -> np.ndarray:
+        """All rows, as a memory map."""
+        self._file.close()
+        if self.rows * self.width == 0:
+            return np.empty((self.rows, self.width), dtype=self.dtype)
+        return np.memmap(self._path, dtype=self.dtype, mode="r", shape=(self.rows, self.width))
+
+    def _to_double(self) -> None:
+        single, rows = self.finish(), self.rows
+        path, self._path = self._path, self._scratch.path("numbers")
+        self.dtype = np.dtype(np.float64)
+        self._file = open(self._path, "wb", buffering=0)  # noqa: SIM115
+        step = max(1, 2**20 // max(1, self.width))
+        with _writing(self._path):
+            for start in range(0, rows, step):
+                _write_all(self._file, single[start : start + step].astype(np.float64))
+        del single
+        path.unlink()
+
+
+class TextSpill:
+    """Text values of a column, written one after the other and read back by slice."""
+
+    def __init__(self, scratch: Scratch):
+        self._path, self._scratch = scratch.path("text"), scratch
+        self._file = open(self._path, "wb")  # noqa: SIM115
+        self._ends = NumberSpill(scratch, 1, np.int64, widen=False)
+        self._end = 0
+        self._integers = self._numbers = True
+
+    def append(self, values: Sequence[str]) -> None:
+        """Add values."""
+        encoded = [value.encode() for value in values]
+        ends = self._end + np.cumsum([len(value) for value in encoded], dtype=np.int64)
+        with _writing(self._path):
+            self._file.write(b"".join(encoded))
+        self._ends.append(ends[:, None])
+        self._end = int(ends[-1]) if len(ends) else self._end
+        self._integers = self._integers and all(map(_is_plain_integer, values))
+        self._numbers = self._numbers and (self._integers or all(map(_is_number, values)))
+
+    def finish(self) -> TextColumn:
+        """All values: as integers or floats where all of them are."""
+        with _writing(self._path):
+            self._file.close()
+        ends = self._ends.finish()[:, 0]
+        dtype = np.int64 if self._integers else np.float64 if self._numbers else object
+        return TextColumn(self._path, ends, np.dtype(dtype), self._scratch)
+
+
+class TextColumn:
+    """A column that `TextSpill` wrote, read by slice."""
+
+    def __init__(self, path: Path, ends: np.ndarray, dtype: np.dtype[Any], keep: Any = None):
+        self._keep = keep  # the folder must not go before the column does
+        self._path, self._ends, self.dtype, self.shape = path, ends, dtype, (len(ends),)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        start, stop, _ = rows.indices(len(self))
+        out = np.empty(max(0, stop - start), dtype=self.dtype)
+        if stop <= start:
+            return out
+        ends = self._ends[start:stop].tolist()
+        first = int(self._ends[start - 1]) if start else 0
+        with open(self._path, "rb") as file:
+            file.seek(first)
+            text = file.read(ends[-1] - first)
+        values = [
+            text[begin - first : end - first].decode() for begin, end in zip([first, *ends[:-1]], ends, strict=True)
+        ]
+        out[:] = values if self.dtype == object else [self.dtype.type(value) for value in values]
+        return out
+
+
+def _is_plain_integer(value: str) -> bool:
+    """Whether a text comes back the same from an integer: an identifier 007 does not."""
+    digits = value[1:] if value[:1] == "-" else value
+    return digits.isdecimal() and digits.isascii() and len(digits) < 19 and (digits[0] != "0" or value == "0")
+
+
+def _is_number(value: str) -> bool:
+    if value[:1] == "0" and value.isdecimal() and value != "0":
+        return False  # 007 is a name
+    try:
+        return math.isfinite(float(value)) and "_" not in value
+    except ValueError:
+        return False
+
+
+def _write_all(file: Any, array: np.ndarray) -> None:
+    """Write every byte: a raw file may take fewer at a time, and does when the disk is nearly full."""
+    left = array.data.cast("B") if array.size else memoryview(b"")
+    while len(left):
+        left = left[file.write(left) :]

@@ -1,0 +1,362 @@
+"""CSV and TSV: read once, in blocks; numbers go into a temporary memory map, text into a temporary file."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import itertools
+import math
+import operator
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tsee.files.columns import Aside, Selection, all_different, named_like_identifier, select, unique_names
+from tsee.files.errors import DataFileError, reading
+from tsee.files.rows import ArrayRows
+from tsee.files.scratch import NumberSpill, Scratch, TextColumn, TextSpill
+from tsee.files.table import Table
+
+__all__ = ["open_text"]
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "#n/a", "<na>", "?", "-nan")
+# Fields of a block, and of the first one, by which the types of the columns are decided.
+BLOCK_FIELDS = 2**17
+FIRST_FIELDS = 2**18
+# From this size on it pays to import pyarrow, if it is there.
+ARROW_BYTES = 2**20
+ARROW_BLOCK = 2**20
+
+
+def open_text(
+    path: Path, *, label: str | None = None, columns: Sequence[str] | None = None, drop: Sequence[str] = ()
+) -> Table:
+    """A table of a CSV or TSV file, which may be compressed with gzip."""
+    with reading(path, "a text of separated values"), contextlib.closing(_PlainFile(path)) as file:
+        first = file.block(FIRST_FIELDS)
+        if not first.rows:
+            raise DataFileError(f"{str(path)!r} has no rows of data: is it the right file?")
+        numeric = [
+            _mostly_numbers([row[position] for row in first.rows], name in (columns or ()))
+            for position, name in enumerate(file.names)
+        ]
+        suspected = [
+            number and named_like_identifier(name) and all(_is_integer(row[position]) for row in first.rows)
+            for position, (name, number) in enumerate(zip(file.names, numeric, strict=True))
+        ]
+        if not any(numeric) and file.delimiter != "," and any(map(_has_decimal_comma, first.rows[0])):
+            raise DataFileError(f"{str(path)!r} has numbers with a decimal comma: write them with a point.")
+        chosen = select(file.names, numeric, suspected, path=path, label=label, columns=columns, drop=drop)
+        # The fast parser reads what is in order; of what is not, the plain one says what and where.
+        fast = path.stat().st_size >= ARROW_BYTES and not file.begins_blank
+        parsed = _parse(_arrow_blocks(file, chosen), chosen) if fast else None
+        parsed = parsed or _parse(_plain_blocks(file, first, chosen), chosen)
+    assert parsed is not None
+    return _table(path, file, chosen, parsed, label)
+
+
+@dataclass
+class _Block:
+    """Rows of fields as they stand in the file; `start` counts the rows before, `lines` where each one begins."""
+
+    start: int
+    rows: list[list[str]]
+    lines: list[int]
+    underscores: bool = False
+
+
+@dataclass
+class _Parsed:
+    numbers: np.ndarray
+    positions: list[int]
+    texts: dict[int, TextColumn]
+    scratch: Scratch
+
+
+class _PlainFile:
+    """The file through Python's csv module: the reference, which knows rows and lines."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        with open(path, "rb") as file:
+            self.gzip = file.read(2) == b"\x1f\x8b"
+        self._text = io.TextIOWrapper(self.binary(), encoding="utf-8-sig", newline="")
+        self._underscores = False
+        head = next((line for line in self._text if line.strip()), "")
+        self.delimiter = _delimiter(head, path)
+        self._text.seek(0)
+        self._reader = csv.reader(
+            self._lines(), delimiter=self.delimiter, skipinitialspace=self.delimiter == " ", strict=True
+        )
+        self._start = 0
+        self._pending: tuple[list[str], int] | None = None
+        header, line = next(self._records(), ([], 1))
+        self.begins_blank = line > 1
+        self.headless = _is_data(header)
+        if self.headless:
+            self._pending = (header, line)
+            self.names = [f"column{position + 1}" for position in range(len(header))]
+        else:
+            # NumPy's savetxt begins a header with a mark.
+            self.names = unique_names([name.lstrip("#") if place == 0 else name for place, name in enumerate(header)])
+
+    def _lines(self) -> Iterator[str]:
+        for line in self._text:
+            if "_" in line:  # Python takes 1_000 for a number
+                self._underscores = True
+            yield line
+
+    def _records(self) -> Iterator[tuple[list[str], int]]:
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            yield pending
+        while True:
+            line = self._reader.line_num + 1
+            try:
+                record = next(self._reader, None)
+            except csv.Error as error:
+                raise DataFileError(
+                    f"{str(self.path)!r}, line {line}: {error}. Is a quote not closed? Correct that line."
+                ) from error
+            if record is None:
+                return
+            if record:  # an empty line is none
+                yield record, line
+
+    def binary(self) -> Any:
+        """The content from its beginning, without compression."""
+        return gzip.open(self.path) if self.gzip else open(self.path, "rb")
+
+    def close(self) -> None:
+        self._text.close()
+
+    def block(self, fields: int) -> _Block:
+        """The next rows, none at the end."""
+        block = _Block(self._start, [], [])
+        self._underscores = False
+        size, width = max(1, fields // max(1, len(self.names))), len(self.names)
+        for record, line in itertools.islice(self._records(), size):
+            if len(record) != width:
+                raise DataFileError(
+                    f"{str(self.path)!r}, row {block.start + len(block.rows) + 1} (line {line}) has {len(record)} "
+                    f"fields where the {'first row' if self.headless else 'header'} has {width}: is a separator or a "
+                    "quote missing? Correct that line."
+                )
+            block.rows.append(record)
+            block.lines.append(line)
+        self._start += len(block.rows)
+        block.underscores = self._underscores
+        return block
+
+
+def _plain_blocks(
+    file: _PlainFile, first: _Block, chosen: Selection
+) -> Iterator[tuple[np.ndarray, dict[int, list[str]]]]:
+    numbers, texts = _stored(chosen)
+    block = first
+    while block.rows:
+        yield (
+            _numbers(file, block, numbers),
+            {position: [row[position] for row in block.rows] for position in texts},
+        )
+        block = file.block(BLOCK_FIELDS)
+
+
+def _arrow_blocks(file: _PlainFile, chosen: Selection) -> Iterator[tuple[np.ndarray, dict[int, list[str]]] | None]:
+    """The same blocks by pyarrow, many times faster; None where it is not there or does not like the file."""
+    try:
+        import pyarrow as pa
+        import pyarrow.csv
+    except ImportError:
+        yield None
+        return
+    numbers, texts = _stored(chosen)
+    names = [str(position) for position in range(len(file.names))]
+    try:
+        source = _CountingFile(file.binary())
+        reader = pa.csv.open_csv(
+            pa.PythonFile(source, mode="r"),
+            pa.csv.ReadOptions(
+                use_threads=False,  # or it reads many blocks ahead
+                block_size=ARROW_BLOCK,
+                column_names=names,
+                skip_rows_after_names=0 if file.headless else 1,
+            ),
+            pa.csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
+            pa.csv.ConvertOptions(
+                include_columns=[str(position) for position in dict.fromkeys([*numbers, *texts])],
+                column_types={str(position): pa.float64() for position in numbers}
+                | {str(position): pa.string() for position in texts},
+                null_values=[],  # an empty field is then an error, which the plain parser names
+            ),
+        )
+        for batch in reader:
+            block = np.empty((batch.num_rows, len(numbers)))
+            for place, position in enumerate(numbers):
+                block[:, place] = batch.column(str(position)).cast(pa.float64()).to_numpy(zero_copy_only=False)
+            if not np.isfinite(block).all():
+                break
+            yield block, {position: batch.column(str(position)).to_pylist() for position in texts}
+        else:
+            if source.quotes % 2 == 0:  # pyarrow takes what follows a quote that is not closed for one long text
+                return
+    except (pa.ArrowException, OSError, ValueError, EOFError, zlib.error):
+        pass
+    yield None
+
+
+class _CountingFile:
+    """A binary file that counts the quotes that are read from it."""
+
+    def __init__(self, file: Any):
+        self._file, self.quotes = file, 0
+
+    def read(self, size: int = -1) -> bytes:
+        content: bytes = self._file.read(size)
+        self.quotes += content.count(b'"')
+        return content
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._file.closed)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _stored(chosen: Selection) -> tuple[list[int], list[int]]:
+    """Positions of the columns that are kept as numbers, and of those that are kept as text."""
+    numbers = list(dict.fromkeys([*chosen.features, *([] if chosen.explicit else chosen.suspects)]))
+    label = [] if chosen.label is None else [chosen.label]
+    return numbers, list(dict.fromkeys([*chosen.aside, *chosen.suspects, *label]))
+
+
+def _parse(blocks: Iterator[tuple[np.ndarray, dict[int, list[str]]] | None], chosen: Selection) -> _Parsed | None:
+    positions, texts = _stored(chosen)
+    scratch = Scratch()
+    numbers = NumberSpill(scratch, len(positions))
+    spills = {position: TextSpill(scratch) for position in texts}
+    for item in blocks:
+        if item is None:
+            scratch.close()
+            return None
+        block, values = item
+        numbers.append(block)
+        for position, spill in spills.items():
+            spill.append(values[position])
+    columns = {position: spill.finish() for position, spill in spills.items()}
+    return _Parsed(numbers.finish(), positions, columns, scratch)
+
+
+def _table(path: Path, file: _PlainFile, chosen: Selection, parsed: _Parsed, label: str | None) -> Table:
+    def different(position: int) -> bool:
+        column = parsed.texts[position]
+        return column.dtype != np.float64 and all_different(
+            lambda: (column[start : start + 2**16] for start in range(0, len(column), 2**16))
+        )
+
+    if file.headless:
+        chosen.notes.append(f"There is no header: the columns are called {file.names[0]!r} to {file.names[-1]!r}.")
+    chosen.settle(file.names, different, path)
+    names = [file.names[position] for position in chosen.features]
+    place = {position: index for index, position in enumerate(parsed.positions)}
+    return Table(
+        rows=ArrayRows(parsed.numbers, path, names, [place[position] for position in chosen.features], parsed.scratch),
+        feature_names=names,
+        aside=Aside({file.names[position]: parsed.texts[position] for position in chosen.aside}, path),
+        label_name=label,
+        label_column=None if chosen.label is None else parsed.texts[chosen.label],
+        notes=chosen.notes,
+        source=path,
+        kind="text",
+        holds=[parsed.scratch],
+    )
+
+
+def _numbers(file: _PlainFile, block: _Block, positions: list[int]) -> np.ndarray:
+    """The numeric columns of a block; what is no number is named."""
+    shape = (len(block.rows), len(positions))
+    if not positions:
+        return np.empty(shape)
+    take = operator.itemgetter(*positions)
+    fields = map(take, block.rows) if len(positions) == 1 else itertools.chain.from_iterable(map(take, block.rows))
+    try:
+        values = np.fromiter(map(float, fields), np.float64, count=shape[0] * shape[1])
+    except ValueError:
+        values = np.full(1, np.nan)
+    if block.underscores or not np.isfinite(values).all():
+        _check_fields(file, block, positions)
+    return values.reshape(shape)
+
+
+def _check_fields(file: _PlainFile, block: _Block, positions: list[int]) -> None:
+    for index, (row, line) in enumerate(zip(block.rows, block.lines, strict=True)):
+        for position in positions:
+            value = row[position]
+            if _is_number(value) and math.isfinite(float(value)):
+                continue
+            where = f"{str(file.path)!r}, row {block.start + index + 1} (line {line}), column {file.names[position]!r}"
+            if _is_missing(value):
+                what = f" ({value.strip()!r})" if value.strip() else ""
+                raise DataFileError(
+                    f"{where}: the value is missing{what}: fill it in, remove that row, or drop the column."
+                )
+            raise DataFileError(
+                f"{where}: {value[:40]!r} is not a {'finite ' if _is_number(value) else ''}number: correct it, or drop "
+                "the column."
+            )
+
+
+def _mostly_numbers(values: list[str], chosen: bool) -> bool:
+    """Whether a column is one of numbers: those it has are, or so many that the others are mistakes."""
+    if chosen:
+        return True
+    numbers = sum(map(_is_number, values))
+    return numbers > 0 and 2 * numbers > len(values) - sum(map(_is_missing, values))
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return not math.isnan(float(value)) and "_" not in value
+    except ValueError:
+        return False
+
+
+def _has_decimal_comma(value: str) -> bool:
+    return re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value) is not None
+
+
+def _is_missing(value: str) -> bool:
+    return value.strip().lower() in MISSING
+
+
+def _is_integer(value: str) -> bool:
+    return re.fullmatch(r"\s*[-+]?\d+\s*", value) is not None
+
+
+def _is_data(record: list[str]) -> bool:
+    """Whether a first row is data rather than names: numbers, and not those that count the columns."""
+    if not record or not all(map(_is_number, record)):
+        return False
+    counted = [[str(number) for number in range(first, first + len(record))] for first in (0, 1)]
+    return len(record) == 1 or [field.strip() for field in record] not in counted
+
+
+def _delimiter(line: str, path: Path) -> str:
+    """The separator that the first line has most of."""
+    if "\0" in line:
+        raise DataFileError(f"{str(path)!r} is not a text of separated values: check what kind of file it is.")
+    if any(ending.lower() in (".tsv", ".tab") for ending in path.suffixes):
+        return "\t"
+    bare = re.sub(r'"[^"]*"', "", line)
+    count, best = max((bare.count(mark), mark) for mark in ("|", ";", "\t", ","))
+    if not count and path.suffixes[:1] in ([".txt"], [".data"]) and " " in bare.strip():
+        return " "  # as NumPy's savetxt writes
+    return best if count else ","
