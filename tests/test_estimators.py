@@ -367,12 +367,12 @@ def test_an_interrupt_of_the_refinement_keeps_its_places(digits, monkeypatch):
 
 
 def test_an_interrupt_after_the_refinement_keeps_the_network(digits, monkeypatch):
-    from tsee.estimators import exemplar
+    from tsee.estimators import losses
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(exemplar, "same_for_equal", interrupted)
+    monkeypatch.setattr(losses, "same_for_equal", interrupted)
     see = quick(DtSEE, max_epochs=4)
     with pytest.warns(TrainingWarning, match="The refinement was interrupted: the places are the network's"):
         Y = see.fit_transform(digits[0])
