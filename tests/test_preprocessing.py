@@ -7,7 +7,11 @@ import torch
 from sklearn.decomposition import PCA
 
 from tsee import data, preprocessing
-from tsee.preprocessing import evenly, fit_preprocessing
+from tsee.preprocessing import Inputs, evenly, fit_preprocessing
+
+
+def inputs_of(X, n_inputs):
+    return Inputs(X, fit_preprocessing(X, n_inputs, generator()))[:]
 
 
 def generator():
@@ -27,7 +31,7 @@ def small_blocks(monkeypatch):
 
 def test_without_axes_the_features_keep_their_proportions(X):
     fitted = fit_preprocessing(X, None, generator())
-    U = fitted.apply(X).numpy()
+    U = Inputs(X, fitted)[:].numpy()
     np.testing.assert_allclose(U.mean(0), 0, atol=1e-5)
     assert U.var(0).mean() == pytest.approx(1, rel=1e-4)
     ratio = np.linalg.norm(X[:20, None] - X[:20], axis=2)[np.triu_indices(20, 1)]
@@ -41,7 +45,7 @@ def test_axes_are_the_principal_ones(X, most, monkeypatch):
     monkeypatch.setattr(preprocessing, "MAX_COVARIANCE", most)
     monkeypatch.setattr(preprocessing, "OVERSAMPLING", 10)
     fitted = fit_preprocessing(X, 6, generator())
-    U = fitted.apply(X).numpy()
+    U = Inputs(X, fitted)[:].numpy()
     expected = PCA(6).fit_transform(X)
     expected /= np.sqrt(expected.var(0).mean())
     signs = np.sign((U * expected).sum(0))
@@ -50,29 +54,29 @@ def test_axes_are_the_principal_ones(X, most, monkeypatch):
 
 
 def test_the_unit_and_the_offset_do_not_matter(X):
-    plain = fit_preprocessing(X, 5, generator()).apply(X)
+    plain = inputs_of(X, 5)
     for unit, offset in ((255.0, 0.0), (1e-200, 0.0), (1e200, 0.0), (1.0, 1e6), (1.0, -1e9)):
         other = X * unit + offset
-        torch.testing.assert_close(fit_preprocessing(other, 5, generator()).apply(other), plain, atol=1e-3, rtol=1e-3)
+        torch.testing.assert_close(inputs_of(other, 5), plain, atol=1e-3, rtol=1e-3)
 
 
 def test_sparse_rows_are_made_dense_by_the_block(X):
     X = np.where(X > 1, X, 0)
     sparse = scipy.sparse.csr_matrix(X)
-    expected = fit_preprocessing(X, 5, generator()).apply(X)
-    torch.testing.assert_close(fit_preprocessing(sparse, 5, generator()).apply(sparse), expected)
+    expected = inputs_of(X, 5)
+    torch.testing.assert_close(inputs_of(sparse, 5), expected)
 
 
 def test_fewer_rows_than_axes(X):
     fitted = fit_preprocessing(X[:4], 10, generator())
     assert fitted.n_inputs == 3
-    assert torch.isfinite(fitted.apply(X)).all()
+    assert torch.isfinite(Inputs(X, fitted)[:]).all()
 
 
 def test_data_that_do_not_vary():
     X = np.full((30, 8), 7.0)
     for n_inputs in (None, 3):
-        assert fit_preprocessing(X, n_inputs, generator()).apply(X).abs().max() < 1e-12
+        assert inputs_of(X, n_inputs).abs().max() < 1e-12
 
 
 def test_evenly_hides_how_many_rows_came():
@@ -92,9 +96,9 @@ def test_evenly_hides_how_many_rows_came():
 @pytest.mark.parametrize("n_inputs", [None, 5])
 def test_a_constant_column_of_large_numbers_changes_nothing(X, n_inputs):
     """As a time stamp that is the same in every row."""
-    plain = fit_preprocessing(X, n_inputs, generator()).apply(X)
+    plain = inputs_of(X, n_inputs)
     stamped = np.c_[X, np.full(len(X), 1.7e9)]
-    other = fit_preprocessing(stamped, n_inputs, generator()).apply(stamped)
+    other = inputs_of(stamped, n_inputs)
     if n_inputs is None:
         other = other[:, :-1] * np.sqrt(40 / 41)  # the mean variance is over one feature more
     torch.testing.assert_close(other, plain, atol=1e-3, rtol=1e-3)

@@ -8,23 +8,15 @@ import torch
 from torch import nn
 
 from tsee.messages import TrainingWarning
-from tsee.training import batches, steps_per_epoch, train
+from tsee.store import Batch, MemoryStore
+from tsee.training import train
 
 
-@pytest.mark.parametrize(("n", "size"), [(10, 3), (100, 100), (100, 64), (3, 2), (2, 2), (7, 1000)])
-def test_batches_hold_every_row_once_and_are_even(n, size):
-    parts = list(batches(n, size, torch.Generator().manual_seed(0)))
-    assert len(parts) == steps_per_epoch(n, size)
-    assert sorted(torch.cat(parts).tolist()) == list(range(n))
-    lengths = [len(part) for part in parts]
-    assert min(lengths) >= 2
-    assert max(lengths) - min(lengths) <= 1
-
-
-def test_batches_are_shuffled_anew():
-    generator = torch.Generator().manual_seed(0)
-    first, second = (torch.cat(list(batches(50, 10, generator))) for _ in range(2))
-    assert not torch.equal(first, second)
+def store_of(generator):
+    """A hundred rows, of which the one column is their number."""
+    store = MemoryStore(100, generator)
+    store.append({"row": torch.arange(100)})
+    return store
 
 
 def problem():
@@ -35,13 +27,13 @@ def problem():
     with torch.no_grad():
         network.weight.zero_()
         network.bias.zero_()
-    return network, lambda net, rows: (net(X[rows]) - target[rows]).square().mean()
+    return network, lambda net, batch: (net(X[batch["row"]]) - target[batch["row"]]).square().mean()
 
 
 def run(network, loss_of, **changes):
     settings = dict(batch_size=20, max_epochs=30, learning_rate=0.1, optimizer="adam")
     settings.update(changes)
-    return train(network, loss_of, 100, generator=torch.Generator().manual_seed(0), **settings)
+    return train(network, loss_of, store_of(torch.Generator().manual_seed(0)), **settings)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "cg"])
@@ -57,29 +49,29 @@ def test_an_interrupt_keeps_what_was_learned():
     network, loss_of = problem()
     calls = 0
 
-    def interrupted(net, rows):
+    def interrupted(net, batch):
         nonlocal calls
         calls += 1
         if calls > 52:
             raise KeyboardInterrupt
-        return loss_of(net, rows)
+        return loss_of(net, batch)
 
     with pytest.warns(TrainingWarning, match="interrupted after 10 of 30 epochs"):
         history = run(network, interrupted)
     assert len(history.loss) == 10
-    assert float(loss_of(network, torch.arange(100)).detach()) < history.loss[0]
+    assert float(loss_of(network, Batch({"row": torch.arange(100)}, 0)).detach()) < history.loss[0]
 
 
 def test_a_loss_that_is_not_a_number_restores_the_last_good_weights():
     network, loss_of = problem()
     calls, kept = 0, {}
 
-    def poisoned(net, rows):
+    def poisoned(net, batch):
         nonlocal calls
         calls += 1
         if calls == 51:  # the first step of the eleventh epoch sees the weights of the tenth
             kept.update({name: value.clone() for name, value in net.state_dict().items()})
-        return loss_of(net, rows) * (math.nan if calls == 53 else 1)
+        return loss_of(net, batch) * (math.nan if calls == 53 else 1)
 
     with pytest.warns(TrainingWarning, match=r"diverged in epoch 11 .* those of epoch 10, are kept; .*learning_rate"):
         history = run(network, poisoned)
@@ -91,9 +83,9 @@ def test_a_loss_that_is_not_a_number_restores_the_last_good_weights():
 def test_a_gradient_that_is_not_finite_is_caught():
     network, loss_of = problem()
 
-    def steep(net, rows):
+    def steep(net, batch):
         # A finite value with an infinite slope at the start.
-        return loss_of(net, rows) + net.weight.abs().sqrt().sum()
+        return loss_of(net, batch) + net.weight.abs().sqrt().sum()
 
     with pytest.warns(TrainingWarning, match="diverged"):
         run(network, steep)
@@ -122,11 +114,11 @@ def test_conjugate_gradient_searches_one_function_a_batch():
     generator = torch.Generator().manual_seed(0)
     draws = []
 
-    def noisy(net, rows):
-        draws.append((tuple(rows.tolist()), float(torch.rand(1, generator=generator))))
-        return loss_of(net, rows) + draws[-1][1]
+    def noisy(net, batch):
+        draws.append((tuple(batch["row"].tolist()), float(torch.rand(1, generator=generator))))
+        return loss_of(net, batch) + draws[-1][1]
 
-    train(network, noisy, 100, batch_size=50, max_epochs=3, learning_rate=0.1, optimizer="cg", generator=generator)
+    train(network, noisy, store_of(generator), batch_size=50, max_epochs=3, learning_rate=0.1, optimizer="cg")
     by_batch = {}
     for rows, value in draws[:-1]:
         by_batch.setdefault(rows, set()).add(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,12 @@ import scipy.sparse
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
+
+from tsee.files import open_table
+from tsee.files.errors import listed
+from tsee.files.opening import has_columns
+from tsee.files.rows import ArrayRows, ChosenColumns, Rows, check_numeric
+from tsee.messages import DataWarning, warn
 
 __all__ = ["blocks", "blocks_in_cache", "check_rows", "dense"]
 
@@ -31,12 +38,21 @@ def blocks_in_cache(n_rows: int, n_columns: int) -> Iterator[slice]:
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """Check ``X`` for ``estimator`` and return it as an array or CSR matrix, in the dtype it came in.
+    """Check ``X`` for ``estimator`` and return it as an array, a CSR matrix or `Rows`, in the dtype it came in.
 
-    Arrays, DataFrames, tensors, sparse matrices and memory maps of any numeric dtype pass without a
-    copy of the whole where their type allows. With ``reset`` the names and number of features are
-    remembered, otherwise they are compared with those remembered.
+    Arrays, DataFrames, tensors and sparse matrices of any numeric dtype pass without a copy of the whole
+    where their type allows. Files, memory maps and whatever else has a shape, a dtype and slices (h5py, zarr, dask)
+    become `Rows`, which are read by slice, and in which values that are not finite are met only then. With ``reset``
+    the names and number of features are remembered, otherwise they are compared with those remembered.
     """
+    names = None if reset else getattr(estimator, "feature_names_in_", None)
+    if isinstance(X, str | PathLike):
+        X = _open(X, names)
+    elif _read_by_slice(X):
+        check_numeric(X, "X")
+        X = ArrayRows(X, getattr(X, "filename", None) or "X")
+    if isinstance(X, Rows):
+        return _check_stored(estimator, X, names, reset=reset)
     if isinstance(X, torch.Tensor):
         if X.layout != torch.strided:
             raise TypeError(f"X is a tensor of layout {X.layout}: give X.to_dense() or a scipy CSR matrix instead.")
@@ -54,6 +70,55 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         ensure_min_samples=2 if reset else 1,
     )
     _check_finite(X, columns)
+    return X
+
+
+def _open(path: str | PathLike[str], names: Any) -> Rows:
+    """The rows of a file, of the features that are known by name where it has names."""
+    if names is not None and has_columns(path):
+        return open_table(path, columns=list(names)).rows
+    table = open_table(path)
+    if table.notes:
+        warn(" ".join(table.notes), DataWarning)
+    return table.rows
+
+
+def _read_by_slice(X: Any) -> bool:
+    """Whether ``X`` is rows that lie elsewhere than in memory."""
+    if isinstance(X, np.memmap):
+        return X.ndim == 2 and X.dtype.kind in "biuf"
+    if isinstance(X, np.ndarray | torch.Tensor | Rows) or scipy.sparse.issparse(X) or hasattr(X, "columns"):
+        return False
+    shape = getattr(X, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2 or not hasattr(X, "dtype") or not hasattr(X, "__getitem__"):
+        return False
+    if not all(side == side for side in shape):  # NaN: dask has not counted them
+        raise ValueError("X does not know how many rows it has: call X.compute_chunk_sizes() first.")
+    return True
+
+
+def _check_stored(estimator: Any, X: Rows, names: Any, *, reset: bool) -> Rows:
+    """What scikit-learn checks of an array, for rows that it cannot hold."""
+    if reset:
+        if len(X) < 2:
+            raise ValueError(f"Found array with 1 sample(s) (shape={X.shape}) while a minimum of 2 is required.")
+        estimator.n_features_in_ = X.shape[1]
+        if X.names is not None:
+            estimator.feature_names_in_ = np.array(X.names, dtype=object)
+        else:
+            estimator.__dict__.pop("feature_names_in_", None)
+        return X
+    if names is not None and X.names is not None and list(X.names) != list(names):
+        place = {name: column for column, name in enumerate(X.names)}
+        missing = [name for name in names if name not in place]
+        if missing:
+            raise ValueError(f"X lacks columns that the model was fitted with: {listed(missing)}.")
+        X = ChosenColumns(X, [place[name] for name in names], list(names))
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
     return X
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Centres", "choose_centres", "choose_points"]
+__all__ = ["Centres", "choose_centres", "choose_points", "take"]
 
 SEEDINGS = ("k-means||", "random")
 # Scalable k-means++ takes about OVERSAMPLING * n_exemplars candidates in each of ROUNDS rounds. Four times as
@@ -74,8 +75,8 @@ def choose_points(n_rows: int, n_exemplars: int, generator: torch.Generator) -> 
     _check_at_least("n_exemplars", n_exemplars, 1)
     if n_exemplars >= n_rows:
         return torch.arange(n_rows)
-    order = torch.randperm(n_rows, generator=generator, device=generator.device)
-    return order[:n_exemplars].sort().values.cpu()
+    seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
+    return torch.tensor(sorted(random.Random(seed).sample(range(n_rows), n_exemplars)))  # holds those chosen only
 
 
 def choose_centres(
@@ -135,7 +136,7 @@ def choose_centres(
         raise ValueError(f"'X' must have two dimensions and at least one row. Got {tuple(X.shape)} instead.")
     device = torch.device(device)
     if seeding == "random" or X.shape[0] <= n_exemplars:
-        E = _take(X, choose_points(X.shape[0], n_exemplars, generator))
+        E = take(X, choose_points(X.shape[0], n_exemplars, generator))
     else:
         E, weights = _candidates(X, n_exemplars, generator, device)
         if len(E) > n_exemplars:
@@ -216,7 +217,7 @@ def _refill(X: Rows, E: Tensor, clusters: _Clusters) -> Tensor:
     # Of rows equally far the first, so that the choice is the same in every run.
     first = torch.full((len(E),), len(labels)).scatter_reduce_(0, labels[farthest], farthest, "amin")
     E = E.clone()
-    E[empty[: len(widest)]] = _take(X, first[widest].sort().values)
+    E[empty[: len(widest)]] = take(X, first[widest].sort().values)
     return E
 
 
@@ -233,7 +234,7 @@ def _candidates(X: Rows, n_exemplars: int, generator: torch.Generator, device: t
     count = rounds = 0
     while True:
         if len(drawn) > 0:
-            new, own = torch.unique(_take(X, drawn), dim=0, return_inverse=True)
+            new, own = torch.unique(take(X, drawn), dim=0, return_inverse=True)
             clusters = _assign(X, new, device)
             labels = torch.where(clusters.squared < squared, clusters.labels + count, labels)
             squared = torch.minimum(clusters.squared, squared)
@@ -298,7 +299,7 @@ def _blocks(X: Rows, n_columns: int) -> Iterator[tuple[slice, Tensor]]:
         yield rows, X[rows].to(torch.float32)
 
 
-def _take(X: Rows, indices: Tensor) -> Tensor:
+def take(X: Rows, indices: Tensor) -> Tensor:
     """The rows of the ascending ``indices``, read in order."""
     taken = torch.empty((len(indices), X.shape[1]))
     for rows, block in _blocks(X, 1):

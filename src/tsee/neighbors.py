@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-__all__ = ["nearest"]
+__all__ = ["Candidates", "nearest"]
 
 # Rows and columns of one tile of distances: small enough to stay in cache between
 # the product that writes it and the reduction that reads it.
@@ -19,15 +19,15 @@ GROUP = 64
 MARGIN = 8
 
 
-def nearest(X: Tensor, E: Tensor, k: int, *, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def nearest(X: Tensor, E: Tensor | Candidates, k: int, *, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The ``k`` rows of ``E`` nearest to each row of ``X``.
 
     Parameters
     ----------
     X : Tensor of shape (n, d)
         The queries. Anything whose slices are such tensors will do: it is read ``X[a:b]`` at a time.
-    E : Tensor of shape (z, d)
-        The candidates.
+    E : Tensor of shape (z, d), or Candidates
+        The candidates; `Candidates` of them where they are searched many times.
     k : int
         How many to return, at most the number of candidates (less one with ``exclude``).
     exclude : Tensor of shape (n,), optional
@@ -41,10 +41,10 @@ def nearest(X: Tensor, E: Tensor, k: int, *, exclude: Tensor | None = None) -> t
         The *squared* Euclidean distances, summed from differences, so that equal rows are at exactly 0.
     """
     n = X.shape[0]
+    candidates = Candidates(E) if isinstance(E, Tensor) else E
+    E = candidates.rows
     indices = torch.empty((n, k), dtype=torch.int64)
     distances = torch.empty((n, k), dtype=E.dtype)
-    candidates = _Candidates.of(E)
-    precise: _Candidates | None = None
     for start in range(0, n, TILE_ROWS):
         block = X[start : start + TILE_ROWS].to(device=E.device, dtype=E.dtype)
         own = None if exclude is None else exclude[start : start + TILE_ROWS].to(E.device)
@@ -52,32 +52,31 @@ def nearest(X: Tensor, E: Tensor, k: int, *, exclude: Tensor | None = None) -> t
         left = torch.nonzero(~certain).squeeze(1)
         if len(left) and E.dtype != torch.float64 and E.device.type != "mps":
             # Clusters so tight that the products of float32 rows cannot tell their members apart.
-            precise = precise or _Candidates.of(E.double())
-            again = _nearest_block(block[left].double(), precise, k, None if own is None else own[left])
+            again = _nearest_block(block[left].double(), candidates.precise, k, None if own is None else own[left])
             found[left], squared[left] = again[0], again[1].to(squared.dtype)
         indices[start : start + len(block)] = found.cpu()
         distances[start : start + len(block)] = squared.cpu()
     return indices, distances
 
 
-@dataclass(frozen=True)
-class _Candidates:
-    """The candidates as they came, and around their mean, where rounding loses the least in products."""
+class Candidates:
+    """Candidates as they came, and around their mean, where rounding loses the least in products."""
 
-    rows: Tensor
-    centre: Tensor
-    centred: Tensor
-    half_norms: Tensor
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows
+        self.centre = rows.mean(0)
+        self.centred = rows - self.centre
+        self.half_norms = self.centred.square().sum(1) / 2
+        self.largest = self.half_norms.max()
 
-    @classmethod
-    def of(cls, E: Tensor) -> _Candidates:
-        centre = E.mean(0)
-        centred = E - centre
-        return cls(E, centre, centred, centred.square().sum(1) / 2)
+    @cached_property
+    def precise(self) -> Candidates:
+        """The same in float64."""
+        return Candidates(self.rows.double())
 
 
 def _nearest_block(
-    block: Tensor, candidates: _Candidates, k: int, exclude: Tensor | None
+    block: Tensor, candidates: Candidates, k: int, exclude: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The k nearest, their squared distances, and whether no other can be nearer, given what rounding loses."""
     n_candidates = len(candidates.rows)
@@ -104,7 +103,7 @@ def _nearest_block(
     squared.masked_fill_(torch.isinf(score), torch.inf)
     squared, order = squared.sort(dim=1, stable=True)
     half_norm = centred.square().sum(1) / 2
-    bound = 8 * torch.finfo(block.dtype).eps * (half_norm + candidates.half_norms.max())
+    bound = 8 * torch.finfo(block.dtype).eps * (half_norm + candidates.largest)
     certain = squared[:, k - 1] / 2 < score.amax(1) + half_norm - bound
     if wanted == n_candidates:
         certain = torch.ones_like(certain)

@@ -133,7 +133,8 @@ def _tensors(estimator: ParametricMap) -> dict[str, Tensor]:
     tensors["preprocessing.mean"] = torch.from_numpy(estimator.preprocessing_.mean)
     if estimator.preprocessing_.basis is not None:
         tensors["preprocessing.basis"] = torch.from_numpy(estimator.preprocessing_.basis)
-    tensors["embedding"] = torch.from_numpy(estimator.embedding_)
+    if hasattr(estimator, "embedding_"):
+        tensors["embedding"] = torch.from_numpy(estimator.embedding_)
     if hasattr(estimator, "_exemplar_inputs"):
         tensors["exemplars.inputs"] = estimator._exemplar_inputs
         tensors["exemplars.embedding"] = torch.from_numpy(estimator.exemplar_embedding_)
@@ -157,6 +158,7 @@ def _describe(estimator: ParametricMap, checksum: str) -> dict[str, Any]:
         "network": {"kind": type(network).__name__, "config": getattr(network, "config", None)},
         "scale": estimator.preprocessing_.scale,
         "n_features_in": estimator.n_features_in_,
+        "n_components": estimator._n_features_out,
         "feature_names_in": None if names is None else [str(name) for name in names],
         "perplexity": estimator.perplexity_,
         "placement": getattr(estimator, "placement_", None),
@@ -209,7 +211,9 @@ def _restore(
     if config["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(config["feature_names_in"], dtype=object)
     estimator.perplexity_ = float(config["perplexity"])
-    estimator.embedding_ = tensors["embedding"].numpy()
+    estimator._n_features_out = int(config["n_components"])
+    if "embedding" in tensors:
+        estimator.embedding_ = tensors["embedding"].numpy()
     if "exemplars.inputs" in tensors:
         estimator._exemplar_inputs = tensors["exemplars.inputs"]
         estimator._exemplar_places = tensors["exemplars.places"]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tsee.data import blocks, dense
 
-__all__ = ["Preprocessing", "evenly", "fit_preprocessing"]
+__all__ = ["Inputs", "Preprocessing", "evenly", "fit_preprocessing"]
 
 # Up to this many features the covariance matrix is formed; beyond it, the subspace is iterated.
 MAX_COVARIANCE = 3000
@@ -50,17 +50,35 @@ class Preprocessing:
         inputs = torch.from_numpy(centred.astype(np.float32, copy=False))
         return inputs if self.basis is None else inputs @ torch.from_numpy(self.basis)
 
-    def apply(self, X: Any) -> Tensor:
-        """All rows of ``X`` as inputs, read a block at a time."""
-        inputs = torch.empty((X.shape[0], self.n_inputs))
-        for rows in blocks(X.shape[0]):
-            inputs[rows] = evenly(self, dense(X, rows))
-        return inputs
-
     def inverse(self, inputs: Tensor) -> np.ndarray:
         """Inputs back in the units of the data, within the span of the principal axes."""
         centred = inputs.numpy() if self.basis is None else inputs.numpy() @ self.basis.T
         return (centred * self.scale + self.mean).astype(np.float32)
+
+
+class Inputs:
+    """Data as the network's inputs: ``inputs[a:b]`` is what the preprocessing makes of those rows, made when asked.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or Rows
+        The data, as `check_rows` returns them.
+    preprocessing : Preprocessing
+    """
+
+    def __init__(self, X: Any, preprocessing: Preprocessing) -> None:
+        self._X, self._preprocessing = X, preprocessing
+        self.shape = (int(X.shape[0]), preprocessing.n_inputs)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Tensor:
+        start, stop, _ = rows.indices(len(self))
+        made = torch.empty((stop - start, self.shape[1]))
+        for part in blocks(stop - start):
+            made[part] = evenly(self._preprocessing, dense(self._X, slice(start + part.start, start + part.stop)))
+        return made
 
 
 def evenly(function: Callable[[Any], Tensor], block: Any) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -12,8 +12,11 @@ from torch import Tensor, nn
 from tsee.messages import TrainingWarning, warn
 from tsee.optimizers import ConjugateGradient, scheduled_rate
 from tsee.progress import progress_bar
+from tsee.store import Batch, Store
 
-__all__ = ["History", "batches", "steps_per_epoch", "train"]
+__all__ = ["History", "Loss", "train"]
+
+Loss = Callable[[nn.Module, Batch], Tensor]
 
 # A loss is a divergence of a few nats: an epoch this far above the best one is not noise.
 DIVERGENCE = 10.0
@@ -29,35 +32,19 @@ class History:
     complete: bool = True
 
 
-def batches(n_rows: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """All rows in a random order, in batches whose sizes differ by one at the most.
-
-    Even shares in place of full batches and a rest: a rest of a few rows would be a step as large as
-    any other, taken on next to nothing.
-    """
-    order = torch.randperm(n_rows, generator=generator)
-    yield from order.tensor_split(steps_per_epoch(n_rows, batch_size))
-
-
-def steps_per_epoch(n_rows: int, batch_size: int) -> int:
-    """The number of batches; none is of a single row, which would have no pairs."""
-    return max(1, min(math.ceil(n_rows / batch_size), n_rows // 2))
-
-
 def train(
     network: nn.Module,
-    loss_of: Callable[[nn.Module, Tensor], Tensor],
-    n_rows: int,
+    loss_of: Loss,
+    store: Store,
     *,
     batch_size: int,
     max_epochs: int,
     learning_rate: float,
     optimizer: str,
-    generator: torch.Generator,
     at_step: Callable[[float], None] = lambda progress: None,
     verbose: bool = False,
 ) -> History:
-    """Lower ``loss_of(network, rows)`` over random batches of rows, in place.
+    """Lower ``loss_of(network, batch)`` over the random batches of a store, in place.
 
     ``at_step`` is told before each step what share of all steps has been taken.
 
@@ -65,7 +52,7 @@ def train(
     diverges ends it and restores the last good weights. Either says so in a `TrainingWarning`.
     """
     history = History()
-    n_batches = steps_per_epoch(n_rows, batch_size)
+    n_batches = store.n_steps(batch_size)
     n_steps = n_batches * max_epochs
     parameters = [p for p in network.parameters() if p.requires_grad]
     adam = torch.optim.Adam(parameters, lr=learning_rate, betas=BETAS) if optimizer == "adam" else None
@@ -79,32 +66,32 @@ def train(
     try:
         for epoch in range(max_epochs):
             total, rate, loss = 0.0, math.nan, math.nan
-            for i, rows in enumerate(batches(n_rows, batch_size, generator)):
+            for i, batch in enumerate(store.batches(batch_size, epoch)):
                 at_step((epoch * n_batches + i) / n_steps)
                 if adam is not None:
                     rate = scheduled_rate(epoch * n_batches + i, n_steps, learning_rate)
-                    loss = _adam_step(adam, rate, network, loss_of, rows)
+                    loss = _adam_step(adam, rate, network, loss_of, batch)
                 else:
                     assert conjugate is not None
-                    loss = conjugate.step(_repeatable(network, loss_of, rows, generator))
+                    loss = conjugate.step(_repeatable(network, loss_of, batch, store.generator))
                 if not _sound(loss, lowest):
                     break
                 if i == 0:
                     good = ended
-                total += loss * len(rows)
+                total += loss * len(batch)
                 bar.update()
             if not _sound(loss, lowest):
                 _give_up(network, good, epoch, loss, adam is not None)
                 history.complete = False
                 break
-            lowest = min(lowest, total / n_rows)
-            history.loss.append(total / n_rows)
+            lowest = min(lowest, total / store.n_rows)
+            history.loss.append(total / store.n_rows)
             history.learning_rate.append(rate)
             ended = (epoch + 1, _copy(network))
-            bar.set_postfix(epoch=f"{epoch + 1}/{max_epochs}", loss=f"{total / n_rows:.4f}")
+            bar.set_postfix(epoch=f"{epoch + 1}/{max_epochs}", loss=f"{total / store.n_rows:.4f}")
         else:
             with torch.no_grad():
-                loss = float(loss_of(network, rows))
+                loss = float(loss_of(network, batch))
             if not _sound(loss, lowest):
                 _give_up(network, good, max_epochs - 1, loss, adam is not None)
                 history.complete = False
@@ -127,13 +114,13 @@ def _adam_step(
     optimizer: torch.optim.Optimizer,
     rate: float,
     network: nn.Module,
-    loss_of: Callable[[nn.Module, Tensor], Tensor],
-    rows: Tensor,
+    loss_of: Loss,
+    batch: Batch,
 ) -> float:
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.zero_grad(set_to_none=True)
-    loss = loss_of(network, rows)
+    loss = loss_of(network, batch)
     value = float(loss.detach())
     if math.isfinite(value):
         loss.backward()
@@ -141,15 +128,13 @@ def _adam_step(
     return value
 
 
-def _repeatable(
-    network: nn.Module, loss_of: Callable[[nn.Module, Tensor], Tensor], rows: Tensor, generator: torch.Generator
-) -> Callable[[], Tensor]:
+def _repeatable(network: nn.Module, loss_of: Loss, batch: Batch, generator: torch.Generator) -> Callable[[], Tensor]:
     """The loss of one batch with the same draws at every call: a line search needs one function, not many."""
     state = generator.get_state()
 
     def closure() -> Tensor:
         generator.set_state(state)
-        return loss_of(network, rows)
+        return loss_of(network, batch)
 
     return closure
 

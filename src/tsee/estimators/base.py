@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -19,16 +20,18 @@ from torch import Tensor, nn
 
 from tsee.data import blocks, check_rows, dense
 from tsee.estimators.parameters import check_parameters
+from tsee.files.rows import Rows
 from tsee.messages import DataWarning, TrainingWarning, warn
 from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded
-from tsee.preprocessing import evenly, fit_preprocessing
-from tsee.training import steps_per_epoch, train
+from tsee.preprocessing import Inputs, evenly, fit_preprocessing
+from tsee.progress import progress_bar
+from tsee.store import Columns, MemoryStore, Store, new_store, steps_per_epoch
+from tsee.training import Loss, train
 
 __all__ = [
     "DataWarning",
     "Deep",
     "HighOrder",
-    "Loss",
     "Objective",
     "ParametricMap",
     "places_by",
@@ -37,18 +40,18 @@ __all__ = [
     "warn",
 ]
 
-# Training is a matter of steps, of seeing the data a few times at the least, and not too often.
-AUTO_STEPS = 1800
-MIN_EPOCHS, MAX_EPOCHS = 10, 100
+# Training is a matter of steps, of seeing the data a few times at the least, and not too often. A network has learned
+# what it can from so many rows that a few passes over them make many thousand steps.
+AUTO_STEPS, MANY_STEPS = 1800, 20000
+LEAST_EPOCHS, MIN_EPOCHS, MAX_EPOCHS = 2, 10, 100
 MIN_BATCH, MAX_BATCH = 128, 1024
 TRANSFORM_ROWS = 1024
+READ_ROWS = 4096
 # The share of training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
 
 # The share of training that is left for the network to learn places that were found without it.
 SECOND_SHARE = 0.5
-
-Loss = Callable[[nn.Module, Tensor], Tensor]
 
 
 @dataclass
@@ -58,7 +61,10 @@ class Objective:
     Attributes
     ----------
     loss : callable
-        The loss of a batch as a function of the network and row numbers.
+        The loss of a batch of rows as a function of the network.
+    columns : callable
+        What the loss needs of each row besides its inputs, as a function of a block of inputs and its slice. It is
+        called with consecutive blocks.
     fitted : dict
         Attributes of the fitted estimator.
     second : callable, optional
@@ -67,6 +73,7 @@ class Objective:
     """
 
     loss: Loss
+    columns: Callable[[Tensor, slice], Columns]
     fitted: dict[str, Any]
     second: Callable[[nn.Module], tuple[dict[str, Any], Loss | None]] | None = None
 
@@ -77,7 +84,9 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _make_network(self, n_inputs: int, generator: torch.Generator) -> nn.Module:
         raise NotImplementedError
 
-    def _make_objective(self, inputs: Tensor, device: torch.device, generator: torch.Generator) -> Objective:
+    def _make_objective(
+        self, inputs: Inputs, n_epochs: int, device: torch.device, generator: torch.Generator
+    ) -> Objective:
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -104,33 +113,33 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31)))
         preprocessing = fit_preprocessing(X, self.n_inputs, generator)
-        inputs = preprocessing.apply(X)
-        if not bool((inputs != inputs[:1]).any()):
-            warn("All rows of X are equal: the map is a single place.", DataWarning)
+        inputs = Inputs(X, preprocessing)
         network = self._make_network(inputs.shape[1], generator).to(device)
         flattening = network if isinstance(network, FlatteningNetwork) else None
-        _check_network(network, inputs[:2].to(device), self.n_components + (self.spare_dimensions if flattening else 0))
+        _check_network(
+            network, inputs[0:2].to(device), self.n_components + (self.spare_dimensions if flattening else 0)
+        )
 
         def flatten(progress: float) -> None:
             if flattening is not None:
                 flattening.height = max(0.0, 1 - progress / FLAT_AFTER)
 
         batch_size = resolve_batch_size(self.batch_size, n_rows)
-        objective = self._make_objective(inputs, device, generator)
-        fitted = objective.fitted
         n_epochs = resolve_epochs(self.max_epochs, n_rows, batch_size)
+        objective = self._make_objective(inputs, n_epochs, device, generator)
+        fitted = objective.fitted
         n_second = int(SECOND_SHARE * n_epochs) if objective.second is not None else 0
+        store = _read(inputs, objective, generator, on_disk=isinstance(X, Rows), verbose=bool(self.verbose))
         learn = partial(
             train,
-            n_rows=n_rows,
+            store=store,
             batch_size=batch_size,
             learning_rate=self.learning_rate,
             optimizer=self.optimizer,
-            generator=generator,
             verbose=bool(self.verbose),
         )
         # A network of the user's may draw from the global generators (dropout): they are lent and given back.
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        with closing(store), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator)))
             history = learn(network, objective.loss, max_epochs=n_epochs - n_second, at_step=flatten)
             if flattening is not None:
@@ -146,19 +155,22 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 rest = learn(network, second, max_epochs=n_second)
                 history.loss += rest.loss
                 history.learning_rate += rest.learning_rate
-        checked.network_ = folded(network)
-        checked.preprocessing_ = preprocessing
-        checked.history_ = {"loss": history.loss, "learning_rate": history.learning_rate}
-        checked.n_iter_ = len(history.loss)
-        checked.__dict__.update(fitted)
-        checked._finish(inputs)
+            checked.network_ = folded(network)
+            checked.preprocessing_ = preprocessing
+            checked.history_ = {"loss": history.loss, "learning_rate": history.learning_rate}
+            checked.n_iter_ = len(history.loss)
+            checked._n_features_out = self.n_components
+            checked.__dict__.pop("embedding_", None)
+            checked.__dict__.update(fitted)
+            checked._finish(store.columns["inputs"] if isinstance(store, MemoryStore) else None)
         # Fitted state is taken over only now: a fit that fails leaves the one before it whole.
         self.__dict__ = checked.__dict__
         return self
 
-    def _finish(self, inputs: Tensor) -> None:
-        """What is left once the network is trained: the places of the rows."""
-        self.embedding_ = places_by(self.network_, inputs)
+    def _finish(self, inputs: Tensor | None) -> None:
+        """What is left once the network is trained: the places of the rows, where these are in memory."""
+        if inputs is not None:
+            self.embedding_ = self._places(inputs)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Learn the map of ``X`` and return the places of its rows, the same as ``transform(X)`` gives.
@@ -172,7 +184,8 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         ndarray of shape (n_samples, n_components), float32
         """
-        return self.fit(X).embedding_.copy()
+        self.fit(X)
+        return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
 
     def transform(self, X: Any) -> np.ndarray:
         """Place rows on the map.
@@ -217,15 +230,37 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The places of inputs that have passed the preprocessing."""
         return places_by(self.network_, inputs)
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.embedding_.shape[1])
+    def __getattr__(self, name: str) -> Any:
+        if name == "embedding_" and "network_" in self.__dict__:
+            raise AttributeError(
+                "There is no 'embedding_': the rows of fit lie on disk and are many, so that their places are not "
+                "kept. transform(X) gives them."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _read(inputs: Inputs, objective: Objective, generator: torch.Generator, *, on_disk: bool, verbose: bool) -> Store:
+    """What training needs of each row, read once."""
+    store: Store | None = None
+    first, varies = inputs[0:1], False
+    with progress_bar(len(inputs), "reading", "row", verbose=verbose) as bar:
+        for rows in blocks(len(inputs), READ_ROWS):
+            block = inputs[rows]
+            varies = varies or bool((block != first).any())
+            columns = {"inputs": block, **objective.columns(block, rows)}
+            store = store or new_store(len(inputs), columns, generator, on_disk=on_disk)
+            store.append(columns)
+            bar.update(len(block))
+    assert store is not None
+    if not varies:
+        warn("All rows of X are equal: the map is a single place.", DataWarning)
+    return store
 
 
 @torch.inference_mode()
@@ -295,7 +330,9 @@ def resolve_batch_size(batch_size: int | None, n_rows: int) -> int:
 def resolve_epochs(max_epochs: int | None, n_rows: int, batch_size: int) -> int:
     if max_epochs is not None:
         return int(max_epochs)
-    return min(MAX_EPOCHS, max(MIN_EPOCHS, math.ceil(AUTO_STEPS / steps_per_epoch(n_rows, batch_size))))
+    n_steps = steps_per_epoch(n_rows, batch_size)
+    few = min(MIN_EPOCHS, max(LEAST_EPOCHS, math.ceil(MANY_STEPS / n_steps)))
+    return min(MAX_EPOCHS, max(few, math.ceil(AUTO_STEPS / n_steps)))
 
 
 def resolve_perplexity(perplexity: float, n_candidates: int, candidates: str) -> float:

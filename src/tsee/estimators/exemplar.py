@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,28 +11,21 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from tsee.affinities import Affinities, conditional_probabilities
-from tsee.data import blocks
 from tsee.estimators.base import Deep, HighOrder, Objective, ParametricMap, places_by, resolve_perplexity
-from tsee.estimators.losses import (
-    SEARCH_ROWS,
-    Draws,
-    among,
-    full_objective,
-    noise_objective,
-    refine,
-    sampled_objective,
-)
+from tsee.estimators.losses import Full, Neighborhoods, Noise, Own, Sampled, among
 from tsee.estimators.parameters import check_parameters, documented
-from tsee.exemplars import choose_centres, choose_points
+from tsee.exemplars import choose_centres, choose_points, take
 from tsee.messages import DataWarning, warn
-from tsee.neighbors import nearest
-from tsee.preprocessing import evenly
+from tsee.preprocessing import Inputs, evenly
 from tsee.progress import progress_bar
 
 __all__ = ["DtSEE", "HotSEE"]
 
+# Of more rows than this, as many are the exemplars: a search among them takes as long as an epoch of training or two.
+AUTO_POINTS = 2**16
 AUTO_CENTRES = 2000
+# k-means sees this many rows, or so many for each centre: more would not move the centres.
+CENTRED_ROWS, CENTRED_SHARE = 2**19, 64
 NOISE_NEIGHBORS = 100
 # Of fewer exemplars every pair are neighbours: nothing is left to hold them apart.
 FEWEST = 10
@@ -42,44 +34,56 @@ FEWEST = 10
 class ExemplarMap(ParametricMap):
     """Keeps the probabilities of neighbouring the exemplars (equations 8 to 12)."""
 
-    def _make_objective(self, inputs: Tensor, device: torch.device, generator: torch.Generator) -> Objective:
+    def _make_objective(
+        self, inputs: Inputs, n_epochs: int, device: torch.device, generator: torch.Generator
+    ) -> Objective:
         exemplars, own, fitted = self._choose(inputs, device, generator)
         n_candidates = len(exemplars) - (own is not None)
+        form: Full | Noise | Sampled
+        second = None
         if self.contrast == "full":
             perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars")
-            objective = Objective(full_objective(self, inputs, exemplars, own, perplexity, device), fitted)
+            form = Full(exemplars, own, perplexity, device)
         else:
             n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
             perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)")
-            affinities = self._affinities(inputs, exemplars, own, perplexity, n_candidates)
+            automatic = max(math.ceil(3 * perplexity), NOISE_NEIGHBORS if self.contrast == "noise" else 0)
+            k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
             if self.contrast == "noise":
-                loss_of = noise_objective(self, inputs, exemplars, own, affinities, device, generator)
-                objective = Objective(loss_of, fitted)
+                form = Noise(self, Neighborhoods(exemplars, own, perplexity, k), device, generator)
             else:
-                draw = Draws(inputs, exemplars, affinities, generator)
-                objective = Objective(sampled_objective(self, draw, device), fitted)
-                if own is not None and self.n_components == 2 and self.refinement and len(exemplars) >= FEWEST:
-                    objective.second = partial(refine, self, draw, own, device)
+                refined = bool(self.refinement) and own is not None and self.n_components == 2
+                refined = refined and len(exemplars) >= FEWEST
+                around = Neighborhoods(exemplars, own, perplexity, k, keep=refined)
+                form = Sampled(self, around, len(inputs), n_epochs, device, generator)
+                second = form.refine if refined else None
         fitted |= {"perplexity_": perplexity, "placement_": "forward"}
-        return objective
+        return Objective(form.loss, form.columns, fitted, second)
 
     def _choose(
-        self, inputs: Tensor, device: torch.device, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor | None, dict[str, Any]]:
-        """The exemplars, for each row which of them it is itself (-1 for none; None if no row is), and attributes."""
+        self, inputs: Inputs, device: torch.device, generator: torch.Generator
+    ) -> tuple[Tensor, Own | None, dict[str, Any]]:
+        """The exemplars, which of them rows are themselves (None if they are no rows), and attributes."""
         n_rows = len(inputs)
+        own: Own | None = None
         if self.exemplars == "points":
-            wanted = n_rows if self.n_exemplars is None else self.n_exemplars
+            wanted = min(AUTO_POINTS, n_rows) if self.n_exemplars is None else self.n_exemplars
             chosen = choose_points(n_rows, wanted, generator)
-            own = torch.full((n_rows,), -1)
-            own[chosen] = torch.arange(len(chosen))
-            exemplars = inputs[chosen]
+            exemplars = take(inputs, chosen)
             fitted: dict[str, Any] = {"exemplar_indices_": chosen.numpy()}
+
+            def own(rows: slice) -> Tensor:
+                first, last = torch.searchsorted(chosen, torch.tensor([rows.start, rows.stop])).tolist()
+                mine = torch.full((rows.stop - rows.start,), -1)
+                mine[chosen[first:last] - rows.start] = torch.arange(first, last)
+                return mine
+
         else:
             wanted = min(AUTO_CENTRES, max(2, n_rows // 2)) if self.n_exemplars is None else self.n_exemplars
+            sample = choose_points(n_rows, max(CENTRED_ROWS, CENTRED_SHARE * wanted), generator)
             with progress_bar(self.kmeans_iterations, "k-means", "update", verbose=bool(self.verbose)) as bar:
                 centres = choose_centres(
-                    inputs,
+                    take(inputs, sample),
                     wanted,
                     seeding=self.seeding,
                     n_iterations=self.kmeans_iterations,
@@ -87,7 +91,7 @@ class ExemplarMap(ParametricMap):
                     device=device,
                     progress=lambda done: bar.update(),
                 )
-            own, exemplars, fitted = None, centres.positions, {"exemplar_indices_": None}
+            exemplars, fitted = centres.positions, {"exemplar_indices_": None}
         if len(exemplars) < wanted and self.n_exemplars is not None:
             kind = "rows" if self.exemplars == "points" else "distinct rows"
             warn(
@@ -97,30 +101,15 @@ class ExemplarMap(ParametricMap):
             )
         return exemplars, own, {"n_exemplars_": len(exemplars), "_exemplar_inputs": exemplars, **fitted}
 
-    def _affinities(
-        self, inputs: Tensor, exemplars: Tensor, own: Tensor | None, perplexity: float, n_candidates: int
-    ) -> Affinities:
-        automatic = max(math.ceil(3 * perplexity), NOISE_NEIGHBORS if self.contrast == "noise" else 0)
-        k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
-        indices = torch.empty((len(inputs), k), dtype=torch.int64)
-        probabilities = torch.empty((len(inputs), k))
-        bar = progress_bar(len(inputs), "neighbours", "row", verbose=bool(self.verbose))
-        with bar:
-            for rows in blocks(len(inputs), SEARCH_ROWS):
-                exclude = None if own is None else own[rows]
-                indices[rows], distances = nearest(inputs[rows], exemplars, k, exclude=exclude)
-                probabilities[rows] = conditional_probabilities(distances, perplexity)
-                bar.update(rows.stop - rows.start)
-        return Affinities(indices, probabilities)
-
-    def _finish(self, inputs: Tensor) -> None:
-        refined = self.__dict__.pop("_refined_rows", None)
-        if refined is None:
-            self._exemplar_places = torch.from_numpy(places_by(self.network_, self._exemplar_inputs))
-        forward = refined is None or (self.placement or self.placement_) == "forward"
-        self.embedding_ = self._places(inputs) if forward else refined
-        rows = self.exemplar_indices_
-        self.exemplar_embedding_ = self._exemplar_places.numpy() if rows is None else self.embedding_[rows]
+    def _finish(self, inputs: Tensor | None) -> None:
+        by_network = torch.from_numpy(places_by(self.network_, self._exemplar_inputs))
+        refined = self.__dict__.setdefault("_exemplar_places", by_network)
+        placement = self.placement or self.placement_
+        if placement == "refined" and self.n_exemplars_ == (0 if inputs is None else len(inputs)):
+            self.embedding_ = refined.numpy().copy()
+        else:
+            super()._finish(inputs)
+        self.exemplar_embedding_ = (by_network if placement == "forward" else refined).numpy().copy()
 
     def _places(self, inputs: Tensor) -> np.ndarray:
         check_parameters(self, "placement")

@@ -1,187 +1,244 @@
-"""What the exemplar methods train for: the three forms of their loss, the refinement, and places among exemplars."""
+"""What the exemplar methods train for: the three forms of their loss, the refinement, and places among exemplars.
+
+A form of the loss is made once for a fit. Its ``columns`` say what is kept of each row besides its inputs, and are
+called with consecutive blocks of rows; its ``loss`` is that of a batch of rows with these columns.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from tsee.affinities import Affinities, conditional_probabilities, gaussian, precisions, to_double
-from tsee.data import BLOCK_ROWS, blocks
-from tsee.estimators.base import Loss, ParametricMap, places_by
+from tsee.data import blocks, blocks_in_cache
+from tsee.estimators.base import ParametricMap, places_by
 from tsee.layout import free_places, settle
 from tsee.messages import TrainingWarning, warn
-from tsee.neighbors import nearest
+from tsee.neighbors import Candidates, nearest
 from tsee.objectives import exemplar_loss, noise_contrastive_loss, sampled_loss
 from tsee.progress import progress_bar
+from tsee.store import Batch, Columns
+from tsee.training import Loss
 
-__all__ = ["SEARCH_ROWS", "Draws", "among", "full_objective", "noise_objective", "refine", "sampled_objective"]
+__all__ = ["Full", "Neighborhoods", "Noise", "Own", "Sampled", "among"]
 
 SEARCH_ROWS = 4096
 MAX_JITTER = 0.5
+# A row's exemplars are drawn beforehand, one for each epoch; after so many epochs they come round again.
+MAX_DRAWS = 64
 # What a row's place among the exemplars depends on, and how near a row is to an exemplar that is the same row.
 PLACE_NEIGHBORS = 15
 PLACE_PERPLEXITY = 5.0
 ROUNDING = 1e-9
 
+# For a block of rows, which of the exemplars each is itself, -1 for none.
+Own = Callable[[slice], Tensor]
 
-def full_objective(
-    estimator: ParametricMap,
-    inputs: Tensor,
-    exemplars: Tensor,
-    own: Tensor | None,
-    perplexity: float,
-    device: torch.device,
-) -> Loss:
+
+class Full:
     """All exemplars in every batch, for the map and for the probabilities.
 
     Of the probabilities only the precision of each row is kept, and a batch's are made again from it:
     they cost a product of the batch with the exemplars, and the memory of n numbers instead of n x z.
     """
-    everyone = exemplars.to(device)
-    candidates = to_double(everyone)
-    centre = candidates.mean(0)
-    candidates = candidates - centre
-    half_norms = candidates.square().sum(1) / 2
 
-    def distances(rows: Tensor) -> Tensor:
+    def __init__(self, exemplars: Tensor, own: Own | None, perplexity: float, device: torch.device) -> None:
+        self.exemplars, self.own, self.perplexity, self.device = exemplars.to(device), own, perplexity, device
+        candidates = to_double(self.exemplars)
+        self.centre = candidates.mean(0)
+        self.candidates = candidates - self.centre
+        self.half_norms = self.candidates.square().sum(1) / 2
+
+    def columns(self, inputs: Tensor, rows: slice) -> Columns:
+        """The precision of each row, and which exemplar it is."""
+        beta = torch.empty(len(inputs), dtype=torch.float64)
+        own = None if self.own is None else self.own(rows)
+        for part in blocks_in_cache(len(inputs), len(self.exemplars)):
+            distances = self._distances(inputs[part], None if own is None else own[part])
+            beta[part] = precisions(distances, self.perplexity).cpu()
+        return {"beta": beta} if own is None else {"beta": beta, "own": own.int()}
+
+    def loss(self, network: nn.Module, batch: Batch) -> Tensor:
+        """Equation 12."""
+        own = None if self.own is None else batch["own"].long()
+        Y, V = _embed(network, batch["inputs"].to(self.device), self.exemplars)
+        distances = self._distances(batch["inputs"], own)
+        P = gaussian(distances, batch["beta"].to(distances.device)).to(device=self.device, dtype=Y.dtype)
+        return exemplar_loss(Y, V, P, None if own is None else own.to(self.device))
+
+    def _distances(self, inputs: Tensor, own: Tensor | None) -> Tensor:
         """Squared, less what is the same for every exemplar, which probabilities do not depend on."""
-        batch = to_double(inputs[rows].to(device)) - centre
-        table = 2 * torch.addmm(half_norms, batch, candidates.T, alpha=-1)
+        rows = to_double(inputs.to(self.device)) - self.centre
+        table = 2 * torch.addmm(self.half_norms, rows, self.candidates.T, alpha=-1)
         if own is not None:
-            mine = own[rows].to(table.device)
+            mine = own.to(table.device)
             known = torch.nonzero(mine >= 0).squeeze(1)
             table[known, mine[known]] = torch.inf
         return table
 
-    beta = torch.empty(len(inputs), dtype=torch.float64)
-    with progress_bar(len(inputs), "precisions", "row", verbose=bool(estimator.verbose)) as bar:
-        for rows in torch.arange(len(inputs)).split(BLOCK_ROWS):
-            beta[rows] = precisions(distances(rows), perplexity).cpu()
-            bar.update(len(rows))
 
-    def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
-        Y, V = _embed(network, inputs[rows].to(device), everyone)
-        table = distances(rows)
-        P = gaussian(table, beta[rows].to(table.device)).to(device=device, dtype=Y.dtype)
-        return exemplar_loss(Y, V, P, None if own is None else own[rows].to(device))
+class Neighborhoods:
+    """The nearest exemplars of rows and their probabilities; those of the exemplars themselves are kept."""
 
-    return loss_of
+    def __init__(self, exemplars: Tensor, own: Own | None, perplexity: float, k: int, *, keep: bool = False) -> None:
+        self.exemplars, self.own, self.perplexity, self.k = exemplars, own, perplexity, k
+        self._candidates = Candidates(exemplars)
+        self._kept = None
+        if keep:
+            shape = (len(exemplars), k)
+            self._kept = Affinities(torch.zeros(shape, dtype=torch.int64), torch.zeros(shape))
+
+    def __call__(self, inputs: Tensor, rows: slice) -> tuple[Affinities, Tensor | None]:
+        """The neighbours of a block of rows, and which exemplar each row is."""
+        own = None if self.own is None else self.own(rows)
+        indices, distances = nearest(inputs, self._candidates, self.k, exclude=own)
+        found = Affinities(indices, conditional_probabilities(distances, self.perplexity))
+        if self._kept is not None and own is not None:
+            mine = own >= 0
+            self._kept.indices[own[mine]] = indices[mine]
+            self._kept.probabilities[own[mine]] = found.probabilities[mine]
+        return found, own
+
+    @property
+    def of_exemplars(self) -> Affinities:
+        """The neighbours of the exemplars among themselves."""
+        assert self._kept is not None
+        return self._kept
 
 
-def noise_objective(
-    estimator: ParametricMap,
-    inputs: Tensor,
-    exemplars: Tensor,
-    own: Tensor | None,
-    affinities: Affinities,
-    device: torch.device,
-    generator: torch.Generator,
-) -> Loss:
+class Noise:
     """The nearest exemplars of each point, and a weighted sample of the others, itself not among them."""
-    n_near = affinities.indices.shape[1]
-    n_others = len(exemplars) - n_near - (own is not None)
-    n_noise = min(estimator.n_noise, n_others)
-    weight = estimator.noise_weight
-    if weight == "auto":
-        weight = n_others / n_noise if n_noise else 1.0
-    excluded = affinities.indices
-    if own is not None:  # for a row that is no exemplar, one past the last: it never draws the last of the others
-        itself = torch.where(own >= 0, own, len(exemplars))
-        excluded = torch.cat([excluded, itself[:, None]], 1)
-    # A draw of r is the r-th exemplar that is not excluded, found by shifting r past those that are.
-    shifts = excluded.sort(1).values - torch.arange(excluded.shape[1])  # (n, excluded)
 
-    def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
-        near = affinities.indices[rows]
-        draws = torch.randint(max(n_others, 1), (len(rows), n_noise), generator=generator)
-        noise = draws + torch.searchsorted(shifts[rows], draws, right=True)
+    def __init__(
+        self, estimator: ParametricMap, around: Neighborhoods, device: torch.device, generator: torch.Generator
+    ) -> None:
+        self.around, self.device, self.generator = around, device, generator
+        self.n_others = len(around.exemplars) - around.k - (around.own is not None)
+        self.n_noise = min(estimator.n_noise, self.n_others)
+        self.weight = estimator.noise_weight
+        if self.weight == "auto":
+            self.weight = self.n_others / self.n_noise if self.n_noise else 1.0
+
+    def columns(self, inputs: Tensor, rows: slice) -> Columns:
+        """The neighbours and their probabilities, and which exemplar a row is."""
+        found, own = self.around(inputs, rows)
+        columns = {"near": found.indices.int(), "probabilities": found.probabilities}
+        return columns if own is None else {**columns, "own": own.int()}
+
+    def loss(self, network: nn.Module, batch: Batch) -> Tensor:
+        """The noise-contrastive form of equation 12."""
+        near = batch["near"].long()
+        excluded = near
+        if self.around.own is not None:
+            # For a row that is no exemplar, one past the last: it never draws the last of the others.
+            itself = torch.where(batch["own"] >= 0, batch["own"], len(self.around.exemplars)).long()
+            excluded = torch.cat([near, itself[:, None]], 1)
+        # A draw of r is the r-th exemplar that is not excluded, found by shifting r past those that are.
+        shifts = excluded.sort(1).values - torch.arange(excluded.shape[1])  # (rows, excluded)
+        draws = torch.randint(max(self.n_others, 1), (len(batch), self.n_noise), generator=self.generator)
+        noise = draws + torch.searchsorted(shifts, draws, right=True)
         used, position = torch.unique(torch.cat([near, noise], 1), return_inverse=True)
-        Y, V = _embed(network, inputs[rows].to(device), exemplars[used].to(device))
-        places = V[position.to(device)]  # (rows, z_e + z_n, h)
+        Y, V = _embed(network, batch["inputs"].to(self.device), self.around.exemplars[used].to(self.device))
+        places = V[position.to(self.device)]  # (rows, z_e + z_n, h)
+        k = near.shape[1]
         return noise_contrastive_loss(
-            Y, places[:, :n_near], places[:, n_near:], affinities.probabilities[rows].to(device), weight
+            Y, places[:, :k], places[:, k:], batch["probabilities"].to(self.device), self.weight
         )
 
-    return loss_of
 
+class Sampled:
+    """One exemplar a point, drawn from its probabilities; those drawn are everybody's sample.
 
-class Draws:
-    """For rows of the data an exemplar each, drawn from their probabilities."""
+    Of a row's probabilities only the exemplars drawn for it are kept, one for each epoch. Together they are a
+    stratified sample: an exemplar of probability p is drawn p times the number of epochs, rounded up or down.
+    """
 
-    def __init__(self, inputs: Tensor, exemplars: Tensor, affinities: Affinities, generator: torch.Generator) -> None:
-        self.inputs, self.exemplars, self.affinities, self.generator = inputs, exemplars, affinities, generator
-        self.cumulative = affinities.probabilities.cumsum(1)
-        self.cumulative[:, -1] = 1.0
+    def __init__(
+        self,
+        estimator: ParametricMap,
+        around: Neighborhoods,
+        n_rows: int,
+        n_epochs: int,
+        device: torch.device,
+        generator: torch.Generator,
+    ) -> None:
+        self.estimator, self.around, self.device, self.generator = estimator, around, device, generator
+        self.n_rows, self.n_draws = n_rows, min(n_epochs, MAX_DRAWS)
+        # As with the width of a kernel: the more data, the less there is to smooth over.
+        automatic = min(MAX_JITTER, MAX_JITTER * (1000 / n_rows) ** 0.5)
+        self.jitter = automatic if estimator.jitter is None else estimator.jitter
 
-    def __call__(self, rows: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
-        """The inputs of the rows and of the exemplars drawn for them, with noise in proportion to the gap between.
+    def columns(self, inputs: Tensor, rows: slice) -> Columns:
+        """The exemplars drawn for each epoch, and which exemplar a row is."""
+        found, own = self.around(inputs, rows)
+        cumulative = found.probabilities.cumsum(1)
+        cumulative[:, -1] = 1.0
+        shape = (len(inputs), self.n_draws)
+        strata = torch.rand(shape, generator=self.generator).argsort(1)
+        # Rounding may not lead past the last.
+        draws = ((strata + torch.rand(shape, generator=self.generator)) / self.n_draws).clamp_max_(1 - 1e-7)
+        drawn = found.indices.gather(1, torch.searchsorted(cumulative, draws, right=True)).int()
+        return {"drawn": drawn} if own is None else {"drawn": drawn, "own": own.int()}
+
+    def loss(self, network: nn.Module, batch: Batch) -> Tensor:
+        """An estimate of equation 12, the attraction exaggerated."""
+        points, others = self._jittered(batch["inputs"], self.drawn(batch), self.jitter)
+        Y, V = _embed(network, points.to(self.device), others.to(self.device))
+        return sampled_loss(Y, V, exaggeration=self.estimator.exaggeration)
+
+    def drawn(self, batch: Batch) -> Tensor:
+        """The exemplars drawn for the rows of a batch in its epoch."""
+        return batch["drawn"][:, batch.epoch % self.n_draws].long()
+
+    def _jittered(self, points: Tensor, drawn: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
+        """The inputs of rows and of the exemplars drawn for them, with noise in proportion to the gap between.
 
         The map is held smooth so where data are few.
         """
-        draw = torch.rand(len(rows), 1, generator=self.generator)
-        draw = torch.searchsorted(self.cumulative[rows], draw, right=True)
-        points = self.inputs[rows]
-        others = self.exemplars[self.affinities.indices[rows].gather(1, draw).squeeze(1)]
+        others = self.around.exemplars[drawn]
         if not jitter:
             return points, others
         length = (points - others).norm(dim=1, keepdim=True) * (jitter / points.shape[1] ** 0.5)
         points = points + length * torch.randn(points.shape, generator=self.generator)
         return points, others + length * torch.randn(others.shape, generator=self.generator)
 
+    def refine(self, network: nn.Module) -> tuple[dict[str, Any], Loss | None]:
+        """Free the exemplars from the network, then have the network learn where they, and the rows among them, went.
 
-def sampled_objective(estimator: ParametricMap, draw: Draws, device: torch.device) -> Loss:
-    """One exemplar a point, drawn from its probabilities; those drawn are everybody's sample."""
-    jitter = estimator.jitter
-    if jitter is None:
-        # As with the width of a kernel: the more data, the less there is to smooth over.
-        jitter = min(MAX_JITTER, MAX_JITTER * (1000 / len(draw.inputs)) ** 0.5)
+        These are auxiliary coordinates (Carreira-Perpinan and Vladymyrov, NIPS 2015): the loss of the places is
+        lowered by exact forces, which sampling and the network's stiffness blur, and the network is fitted to the
+        result. A row that is no exemplar is drawn to the place of one that is drawn for it: over the epochs, to where
+        its own attraction is least.
+        """
+        exemplars, steps = self.around.exemplars, self.estimator.refinement
+        with progress_bar(steps, "refinement", "step", verbose=bool(self.estimator.verbose)) as bar:
+            freed, complete = free_places(
+                torch.from_numpy(places_by(network, exemplars)),
+                self.around.of_exemplars,
+                # Nearer to the loss as it is: the clusters have been found, and neighbours want their room.
+                exaggeration=self.estimator.exaggeration**0.5,
+                n_iterations=steps,
+                progress=lambda done: bar.update(),
+            )
+        if not complete:
+            warn("The refinement was interrupted: the places found until then are kept.", TrainingWarning)
+        freed = same_for_equal(exemplars, freed)
+        found: dict[str, Any] = {"_exemplar_places": freed}
+        if len(exemplars) == self.n_rows:
+            found["placement_"] = "refined"
+        jitter = MAX_JITTER if self.estimator.jitter is None else self.estimator.jitter
 
-    def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
-        points, others = draw(rows, jitter)
-        Y, V = _embed(network, points.to(device), others.to(device))
-        return sampled_loss(Y, V, exaggeration=estimator.exaggeration)
+        def loss_of(network: nn.Module, batch: Batch) -> Tensor:
+            drawn = batch["drawn"][:, -1 - batch.epoch % self.n_draws].long()
+            points, _ = self._jittered(batch["inputs"], drawn, jitter)
+            targets = freed[torch.where(batch["own"] >= 0, batch["own"], drawn)]
+            away = (network(points.to(self.device)) - targets.to(self.device)).square().sum(1)
+            return torch.log1p(away).mean()
 
-    return loss_of
-
-
-def refine(
-    estimator: ParametricMap, draw: Draws, own: Tensor, device: torch.device, network: nn.Module
-) -> tuple[dict[str, Any], Loss | None]:
-    """Free the exemplars from the network, then have the network learn where they, and the rows among them, went.
-
-    These are auxiliary coordinates (Carreira-Perpinan and Vladymyrov, NIPS 2015): the loss of the places is lowered
-    by exact forces, which sampling and the network's stiffness blur, and the network is fitted to the result.
-    """
-    rows = torch.nonzero(own >= 0).squeeze(1)
-    order = rows[own[rows].argsort()]  # the rows that the exemplars are
-    neighbors = Affinities(draw.affinities.indices[order], draw.affinities.probabilities[order])
-    with progress_bar(estimator.refinement, "refinement", "step", verbose=bool(estimator.verbose)) as bar:
-        freed, complete = free_places(
-            torch.from_numpy(places_by(network, draw.exemplars)),
-            neighbors,
-            # Nearer to the loss as it is: the clusters have been found, and neighbours want their room.
-            exaggeration=estimator.exaggeration**0.5,
-            n_iterations=estimator.refinement,
-            progress=lambda done: bar.update(),
-        )
-    if not complete:
-        warn("The refinement was interrupted: the places found until then are kept.", TrainingWarning)
-    freed = same_for_equal(draw.exemplars, freed)
-    targets = freed[own]
-    others = torch.nonzero(own < 0).squeeze(1)
-    targets[others] = among(draw.inputs[others], draw.exemplars, freed)
-    placement = "forward" if len(others) else "refined"
-    found = {"_exemplar_places": freed, "_refined_rows": targets.numpy(), "placement_": placement}
-    jitter = MAX_JITTER if estimator.jitter is None else estimator.jitter
-
-    def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
-        points, _ = draw(rows, jitter)
-        away = (network(points.to(device)) - targets[rows].to(device)).square().sum(1)
-        return torch.log1p(away).mean()
-
-    return found, loss_of if complete else None
+        return found, loss_of if complete else None
 
 
 def among(inputs: Tensor, exemplars: Tensor, places: Tensor) -> Tensor:

@@ -12,7 +12,8 @@ from tsee.affinities import joint_probabilities
 from tsee.estimators.base import Deep, HighOrder, Objective, ParametricMap, resolve_batch_size, resolve_perplexity
 from tsee.estimators.parameters import documented
 from tsee.objectives import pairwise_loss
-from tsee.training import steps_per_epoch
+from tsee.preprocessing import Inputs
+from tsee.store import Batch, smallest_batch
 
 __all__ = ["HotSNE", "PtSNE"]
 
@@ -20,16 +21,17 @@ __all__ = ["HotSNE", "PtSNE"]
 class PairwiseMap(ParametricMap):
     """Keeps the probabilities of neighbouring among the rows of each mini-batch (equations 1 to 6)."""
 
-    def _make_objective(self, inputs: Tensor, device: torch.device, generator: torch.Generator) -> Objective:
-        batch_size = resolve_batch_size(self.batch_size, len(inputs))
-        smallest = len(inputs) // steps_per_epoch(len(inputs), batch_size)
+    def _make_objective(
+        self, inputs: Inputs, n_epochs: int, device: torch.device, generator: torch.Generator
+    ) -> Objective:
+        smallest = smallest_batch(len(inputs), resolve_batch_size(self.batch_size, len(inputs)))
         perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbours in a batch (see batch_size)")
 
-        def loss_of(network: nn.Module, rows: Tensor) -> Tensor:
-            batch = inputs[rows].to(device)
-            return pairwise_loss(network(batch), joint_probabilities(batch, perplexity))
+        def loss_of(network: nn.Module, batch: Batch) -> Tensor:
+            rows = batch["inputs"].to(device)
+            return pairwise_loss(network(rows), joint_probabilities(rows, perplexity))
 
-        return Objective(loss_of, {"perplexity_": perplexity})
+        return Objective(loss_of, lambda block, rows: {}, {"perplexity_": perplexity})
 
 
 @documented

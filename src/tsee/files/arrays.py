@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from tsee.files.errors import DataFileError, check_known, listed, reading, require
-from tsee.files.rows import ArrayRows, JoinedRows, Rows, SparseRows, check_numeric
+from tsee.files.rows import ArrayRows, FileArray, JoinedRows, Rows, SparseRows, check_numeric
 from tsee.files.scratch import Scratch
 from tsee.files.table import Table
 
@@ -23,7 +23,7 @@ __all__ = ["check_no_columns", "in_order", "open_hdf5", "open_npy", "open_npy_fo
 
 
 def open_npy(path: Path) -> Table:
-    """A table of an .npy file, as a memory map."""
+    """A table of an .npy file."""
     array = _map_npy(path)
     return Table(rows=ArrayRows(array, path), source=path, kind="npy", notes=_flattened(array))
 
@@ -166,30 +166,46 @@ def in_order(paths: Sequence[Path]) -> list[Path]:
     return sorted(paths, key=pieces)
 
 
-def _map_npy(path: Path) -> np.ndarray:
+def _map_npy(path: Path) -> Any:
     with reading(path, "an .npy file"):
-        try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except ValueError as error:
-            if "object" in str(error).lower() or "pickle" in str(error).lower():
-                raise DataFileError(
-                    f"{str(path)!r} holds Python objects, which are not read since they can run code: write numeric "
-                    "rows to it."
-                ) from error
-            raise
+        with open(path, "rb") as file:
+            shape, fortran, dtype = _npy_head(file)
+            offset = file.tell()
+        array = _stored_array(path, shape, fortran, dtype, offset)
     check_numeric(array, path)
     return array
 
 
+def _npy_head(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array in NumPy's format, whose values begin where the file then stands."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(file)
+
+
+def _stored_array(path: Path, shape: tuple[int, ...], fortran: bool, dtype: np.dtype[Any], offset: int) -> Any:
+    """An array of a file; one that is stored by columns has to be a memory map."""
+    if dtype.hasobject:
+        raise DataFileError(
+            f"{str(path)!r} holds Python objects, which are not read since they can run code: write numeric rows to it."
+        )
+    if 0 in shape or shape == ():
+        return np.zeros(shape, dtype)
+    if fortran and len(shape) > 1:
+        return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order="F")
+    missing = offset + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize - path.stat().st_size
+    if missing > 0:
+        raise EOFError(f"it lacks {missing} bytes")
+    return FileArray(path, dtype, shape, offset)
+
+
 class _Member:
-    """An array of an .npz file: its head is read, then a memory map, in its place or unpacked if compressed."""
+    """An array of an .npz file: its head is read, then its rows, in their place or unpacked if compressed."""
 
     def __init__(self, path: Path, info: zipfile.ZipInfo, archive: zipfile.ZipFile, scratch: Scratch):
         self._path, self._info, self._scratch = path, info, scratch
         with archive.open(info) as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            self.shape, self._fortran, self.dtype = read(file)
+            self.shape, self._fortran, self.dtype = _npy_head(file)
             self._head = file.tell()
         self._array: Any = None
 
@@ -199,21 +215,17 @@ class _Member:
     def __getitem__(self, rows: Any) -> np.ndarray:
         if self._array is None:
             self._array = self._map()
-        return self._array[rows]
+        block: np.ndarray = self._array[rows]
+        return block
 
-    def _map(self) -> np.ndarray:
-        if self.dtype.hasobject:
-            raise DataFileError(f"{str(self._path)!r} holds Python objects, which are not read: they can run code.")
+    def _map(self) -> Any:
         if self._info.compress_type == zipfile.ZIP_STORED:
             path, offset = self._path, self._head + _data_offset(self._path, self._info)
         else:
             path, offset = self._scratch.path("array"), self._head
             with zipfile.ZipFile(self._path) as archive, archive.open(self._info) as file, open(path, "wb") as out:
                 shutil.copyfileobj(file, out, 2**20)
-        if 0 in self.shape or self.shape == ():
-            return np.zeros(self.shape, self.dtype)
-        order: Any = "F" if self._fortran else "C"
-        return np.memmap(path, dtype=self.dtype, mode="r", offset=offset, shape=self.shape, order=order)
+        return _stored_array(path, self.shape, self._fortran, self.dtype, offset)
 
 
 def _data_offset(path: Path, info: zipfile.ZipInfo) -> int:

@@ -12,7 +12,7 @@ from tsee.files import arrays, h5ad, parquet, text
 from tsee.files.errors import DataFileError, reading
 from tsee.files.table import Table
 
-__all__ = ["open_table"]
+__all__ = ["has_columns", "open_table"]
 
 # The first bytes of a file tell its kind surely where it has such.
 MAGIC = {
@@ -122,6 +122,13 @@ def open_table(
         return arrays.open_npy(path) if path.is_file() else arrays.open_npy_folder(path, files)
     opener = {"npz": arrays.open_npz, "hdf5": arrays.open_hdf5, "zarr": arrays.open_zarr}[kind]
     return opener(path, key=key, label=label)
+
+
+def has_columns(path: str | PathLike[str]) -> bool:
+    """Whether the features of a file have names."""
+    path = Path(path)
+    kind, _ = _kind(path)
+    return kind in ("text", "parquet") or (kind == "hdf5" and h5ad.is_h5ad(path))
 
 
 def _kind(path: Path) -> tuple[str, list[Path]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tsee.files.columns import Aside, all_different, select
 from tsee.files.errors import DataFileError, listed, reading, require
-from tsee.files.rows import Rows
+from tsee.files.rows import FileArray, Rows
 from tsee.files.scratch import NumberSpill, Scratch
 from tsee.files.table import Table
 
@@ -192,7 +192,7 @@ class ParquetRows(Rows):
         self._shards, self._features, self._scratch = shards, list(features), scratch
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
         self._row_bytes = max(1, self.shape[1]) * self.dtype.itemsize
-        self._unpacked: np.ndarray | None = None
+        self._unpacked: FileArray | None = None
         longest = int(np.diff(shards.starts).max(initial=0))
         self.unpacks = longest * self._row_bytes > GROUP_BYTES
         self.span = 1 if self.unpacks else longest
@@ -218,7 +218,7 @@ class ParquetRows(Rows):
             self._kept.popitem(last=False)
         return self._kept[group]
 
-    def _unpack(self) -> np.ndarray:
+    def _unpack(self) -> FileArray:
         spill = NumberSpill(self._scratch, self.shape[1], self.dtype, widen=False)
         size = max(1, min(2**16, GROUP_BYTES // 8 // self._row_bytes))
         for batch in self._shards.batches([feature.name for feature in self._features], size):

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from tsee.files.errors import DataFileError, listed, reading
 
-__all__ = ["ArrayRows", "ChosenColumns", "JoinedRows", "Rows", "SparseRows", "check_numeric"]
+__all__ = ["ArrayRows", "ChosenColumns", "FileArray", "JoinedRows", "Rows", "SparseRows", "check_numeric"]
 
 
 class Rows:
@@ -90,6 +90,35 @@ class Rows:
             f"{self.source!r} holds {what} in row {start + row + 1}, column {name}: fill it in, remove that row, "
             "or drop the column."
         )
+
+
+class FileArray:
+    """An array that lies in a file, read by slice.
+
+    Plain reads in place of a memory map: a map would fill the address space, and count as memory, with what was
+    read long ago.
+    """
+
+    def __init__(self, path: Any, dtype: Any, shape: Sequence[int], offset: int = 0, keep: Any = None) -> None:
+        self._path, self._offset, self._keep = path, offset, keep
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.shape = tuple(int(side) for side in shape)
+        self.ndim = len(self.shape)
+        self._items = int(np.prod(self.shape[1:], dtype=np.int64))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise ValueError(f"Rows of a file are read in slices without a step. Got {rows!r} instead.")
+        count = max(0, stop - start) * self._items
+        position = self._offset + start * self._items * self.dtype.itemsize
+        values = np.fromfile(self._path, dtype=self.dtype, count=count, offset=position) if count else np.empty(0)
+        if len(values) < count:
+            raise EOFError("it ends before its last row")
+        return values.astype(self.dtype, copy=False).reshape(-1 if self._items else stop - start, *self.shape[1:])
 
 
 class ArrayRows(Rows):

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from tsee.files.errors import DataFileError
+from tsee.files.rows import FileArray
 
-__all__ = ["NumberSpill", "Scratch", "TextColumn", "TextSpill"]
+__all__ = ["NumberSpill", "Scratch", "TextColumn", "TextSpill", "writing"]
 
 
 class Scratch:
@@ -42,7 +43,7 @@ class Scratch:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -55,7 +56,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 class NumberSpill:
-    """Blocks of numbers, written one after the other and read back as one memory map.
+    """Blocks of numbers, written one after the other and read back by slice.
 
     They are kept as float32 as long as that is exact, and as float64 from then on.
     """
@@ -72,16 +73,14 @@ class NumberSpill:
         if self._widen and self.dtype == np.float32 and not np.array_equal(kept, block):
             self._to_double()
             kept = block
-        with _writing(self._path):
+        with writing(self._path):
             _write_all(self._file, np.ascontiguousarray(kept))
         self.rows += len(block)
 
-    def finish(self) -> np.ndarray:
-        """All rows, as a memory map."""
+    def finish(self) -> FileArray:
+        """All rows."""
         self._file.close()
-        if self.rows * self.width == 0:
-            return np.empty((self.rows, self.width), dtype=self.dtype)
-        return np.memmap(self._path, dtype=self.dtype, mode="r", shape=(self.rows, self.width))
+        return FileArray(self._path, self.dtype, (self.rows, self.width), keep=self._scratch)
 
     def _to_double(self) -> None:
         single, rows = self.finish(), self.rows
@@ -89,10 +88,9 @@ class NumberSpill:
         self.dtype = np.dtype(np.float64)
         self._file = open(self._path, "wb", buffering=0)  # noqa: SIM115
         step = max(1, 2**20 // max(1, self.width))
-        with _writing(self._path):
+        with writing(self._path):
             for start in range(0, rows, step):
                 _write_all(self._file, single[start : start + step].astype(np.float64))
-        del single
         path.unlink()
 
 
@@ -110,7 +108,7 @@ class TextSpill:
         """Add values."""
         encoded = [value.encode() for value in values]
         ends = self._end + np.cumsum([len(value) for value in encoded], dtype=np.int64)
-        with _writing(self._path):
+        with writing(self._path):
             self._file.write(b"".join(encoded))
         self._ends.append(ends[:, None])
         self._end = int(ends[-1]) if len(ends) else self._end
@@ -119,9 +117,9 @@ class TextSpill:
 
     def finish(self) -> TextColumn:
         """All values: as integers or floats where all of them are."""
-        with _writing(self._path):
+        with writing(self._path):
             self._file.close()
-        ends = self._ends.finish()[:, 0]
+        ends = self._ends.finish()
         dtype = np.int64 if self._integers else np.float64 if self._numbers else object
         return TextColumn(self._path, ends, np.dtype(dtype), self._scratch)
 
@@ -129,7 +127,7 @@ class TextSpill:
 class TextColumn:
     """A column that `TextSpill` wrote, read by slice."""
 
-    def __init__(self, path: Path, ends: np.ndarray, dtype: np.dtype[Any], keep: Any = None):
+    def __init__(self, path: Path, ends: FileArray, dtype: np.dtype[Any], keep: Any = None):
         self._keep = keep  # the folder must not go before the column does
         self._path, self._ends, self.dtype, self.shape = path, ends, dtype, (len(ends),)
 
@@ -141,8 +139,8 @@ class TextColumn:
         out = np.empty(max(0, stop - start), dtype=self.dtype)
         if stop <= start:
             return out
-        ends = self._ends[start:stop].tolist()
-        first = int(self._ends[start - 1]) if start else 0
+        ends = self._ends[start:stop][:, 0].tolist()
+        first = int(self._ends[start - 1 : start][0, 0]) if start else 0
         with open(self._path, "rb") as file:
             file.seek(first)
             text = file.read(ends[-1] - first)

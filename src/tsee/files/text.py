@@ -1,4 +1,4 @@
-"""CSV and TSV: read once, in blocks; numbers go into a temporary memory map, text into a temporary file."""
+"""CSV and TSV: read once, in blocks; numbers and text go into temporary files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from tsee.files.columns import Aside, Selection, all_different, named_like_identifier, select, unique_names
 from tsee.files.errors import DataFileError, reading
-from tsee.files.rows import ArrayRows
+from tsee.files.rows import ArrayRows, FileArray
 from tsee.files.scratch import NumberSpill, Scratch, TextColumn, TextSpill
 from tsee.files.table import Table
 
@@ -74,7 +74,7 @@ class _Block:
 
 @dataclass
 class _Parsed:
-    numbers: np.ndarray
+    numbers: FileArray
     positions: list[int]
     texts: dict[int, TextColumn]
     scratch: Scratch

@@ -30,7 +30,7 @@ from tsee.messages import TrainingWarning
 from tsee.metrics import knn_error, quality_score
 from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.reproduction.experiments import METHODS, Book, Run, Table
-from tsee.training import steps_per_epoch
+from tsee.store import steps_per_epoch
 
 __all__ = ["SPEED_QUANTITIES", "check_names", "progress", "read_result", "run_experiments"]
 

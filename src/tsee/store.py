@@ -1,0 +1,219 @@
+"""What training reads of each row, in memory or on disk, and the random batches in which it reads it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tsee.files.scratch import Scratch, writing
+
+__all__ = ["Batch", "DiskStore", "MemoryStore", "Store", "new_store", "smallest_batch", "steps_per_epoch"]
+
+# Rows that are shuffled together: they are what a store on disk holds in memory.
+BUCKET_ROWS = 2**16
+# Rows that a store on disk gathers before it deals them out: each bucket then takes a fair number at a time.
+PENDING_ROWS = 2**15
+# Bytes up to which data that came from disk are kept in memory.
+MEMORY = 2**28
+
+Columns = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a store: ``batch[name]`` is a column of them. ``epoch`` counts the passes over the store, from 0."""
+
+    columns: Columns
+    epoch: int
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+
+def steps_per_epoch(n_rows: int, batch_size: int) -> int:
+    """The number of batches; none is of a single row, which would have no pairs."""
+    return max(1, min(math.ceil(n_rows / batch_size), n_rows // 2))
+
+
+def smallest_batch(n_rows: int, batch_size: int) -> int:
+    """The rows of the smallest batch that a store of so many rows gives."""
+    bucket = n_rows // math.ceil(n_rows / BUCKET_ROWS)
+    return bucket // steps_per_epoch(bucket, batch_size)
+
+
+def new_store(n_rows: int, columns: Columns, generator: torch.Generator, *, on_disk: bool) -> Store:
+    """A store for rows with such columns: on disk if it may be there, and memory would hold too much."""
+    width = sum(values[0].numel() * values.element_size() for values in columns.values())
+    kind = DiskStore if on_disk and n_rows * width > MEMORY else MemoryStore
+    return kind(n_rows, generator)
+
+
+class Store:
+    """Columns of numbers, appended in the order of the rows, and read in random batches.
+
+    Of many rows, each is put into one of several buckets: of as many rows in sequence as there are buckets, each
+    bucket gets one, so that it is a fair sample of the data however they are sorted. An epoch takes the buckets in a
+    random order, and the rows of a bucket in a random order. The buckets are the same in memory and on disk, and so
+    are the batches.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows there will be.
+    generator : torch.Generator
+        The source of randomness.
+    """
+
+    def __init__(self, n_rows: int, generator: torch.Generator) -> None:
+        self.n_rows = n_rows
+        self.generator = generator
+        self.n_buckets = math.ceil(n_rows / BUCKET_ROWS)
+        self._filled = 0
+        self._left = torch.empty(0, dtype=torch.int64)  # of the last row of shares, those not dealt yet
+
+    def append(self, columns: Mapping[str, Tensor]) -> None:
+        """Add rows: the same columns each time, of one type and width each."""
+        n = len(next(iter(columns.values())))
+        self._put(dict(columns), self._deal(n), self._filled)
+        self._filled += n
+
+    def n_steps(self, batch_size: int) -> int:
+        """The batches of an epoch."""
+        return sum(steps_per_epoch(size, batch_size) for size in self._sizes())
+
+    def batches(self, batch_size: int, epoch: int) -> Iterator[Batch]:
+        """All rows in a random order, in batches of even size.
+
+        Even shares in place of full batches and a rest: a rest of a few rows would be a step as large as
+        any other, taken on next to nothing.
+        """
+        sizes = self._sizes()
+        for bucket in self._permutation(self.n_buckets).tolist():
+            take = self._open(bucket)
+            for rows in self._permutation(sizes[bucket]).tensor_split(steps_per_epoch(sizes[bucket], batch_size)):
+                yield Batch(take(rows), epoch)
+
+    def close(self) -> None:
+        """Let go of what is stored."""
+
+    def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
+        raise NotImplementedError
+
+    def _open(self, bucket: int) -> Callable[[Tensor], Columns]:
+        """A function that takes rows out of a bucket by their positions in it."""
+        raise NotImplementedError
+
+    def _permutation(self, n: int) -> Tensor:
+        return torch.randperm(n, generator=self.generator) if n > 1 else torch.zeros(n, dtype=torch.int64)
+
+    def _deal(self, n: int) -> Tensor:
+        """The buckets of the next n rows."""
+        if self.n_buckets == 1:
+            return torch.zeros(n, dtype=torch.int64)
+        shares = math.ceil(max(0, n - len(self._left)) / self.n_buckets)
+        drawn = torch.rand(shares, self.n_buckets, generator=self.generator).argsort(1)
+        dealt, self._left = torch.cat([self._left, drawn.flatten()]).tensor_split([n])
+        return dealt
+
+    def _sizes(self) -> list[int]:
+        raise NotImplementedError
+
+
+class MemoryStore(Store):
+    """A store in memory; its columns are in the order of the rows."""
+
+    def __init__(self, n_rows: int, generator: torch.Generator) -> None:
+        super().__init__(n_rows, generator)
+        self.columns: Columns = {}
+        self._buckets = torch.zeros(n_rows if self.n_buckets > 1 else 0, dtype=torch.int32)
+        self._members: tuple[Tensor, ...] | None = None
+
+    def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
+        for name, values in columns.items():
+            if name not in self.columns:
+                self.columns[name] = torch.empty((self.n_rows, *values.shape[1:]), dtype=values.dtype)
+            self.columns[name][start : start + len(values)] = values
+        if self.n_buckets > 1:
+            self._buckets[start : start + len(buckets)] = buckets
+
+    def _sizes(self) -> list[int]:
+        if self.n_buckets == 1:
+            return [self.n_rows]
+        if self._members is None:
+            counts = torch.bincount(self._buckets, minlength=self.n_buckets)
+            self._members = self._buckets.argsort(stable=True).split(counts.tolist())
+        return [len(rows) for rows in self._members]
+
+    def _open(self, bucket: int) -> Callable[[Tensor], Columns]:
+        members = None if self._members is None else self._members[bucket]
+
+        def take(positions: Tensor) -> Columns:
+            rows = positions if members is None else members[positions]
+            return {name: values[rows] for name, values in self.columns.items()}
+
+        return take
+
+
+class DiskStore(Store):
+    """A store in a temporary file, a stretch of it for each bucket: memory holds one bucket at a time."""
+
+    def __init__(self, n_rows: int, generator: torch.Generator) -> None:
+        super().__init__(n_rows, generator)
+        self._scratch = Scratch()
+        self._path = self._scratch.path("rows")
+        self._room = math.ceil(n_rows / self.n_buckets)
+        self._counts = torch.zeros(self.n_buckets, dtype=torch.int64)
+        self._pending: list[tuple[np.ndarray, Tensor]] = []
+        self._record = np.dtype([])
+
+    def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
+        if start == 0:
+            self._record = np.dtype(
+                [(name, values.numpy().dtype, tuple(values.shape[1:])) for name, values in columns.items()]
+            )
+        records = np.empty(len(buckets), dtype=self._record)
+        for name, values in columns.items():
+            records[name] = values.numpy()
+        self._pending.append((records, buckets))
+        if sum(len(part) for part, _ in self._pending) >= PENDING_ROWS:
+            self._write()
+
+    def _write(self) -> None:
+        """Deal out the rows that are waiting."""
+        if not self._pending:
+            return
+        buckets = torch.cat([part for _, part in self._pending])
+        records = np.concatenate([part for part, _ in self._pending])[buckets.argsort(stable=True).numpy()]
+        self._pending = []
+        counts = torch.bincount(buckets, minlength=self.n_buckets)
+        size, done = self._record.itemsize, 0
+        with writing(self._path), open(self._path, "r+b" if self._path.exists() else "w+b") as file:
+            for bucket in torch.nonzero(counts).squeeze(1).tolist():
+                n = int(counts[bucket])
+                file.seek((bucket * self._room + int(self._counts[bucket])) * size)
+                file.write(records[done : done + n].tobytes())
+                done += n
+        self._counts += counts
+
+    def _sizes(self) -> list[int]:
+        self._write()
+        return self._counts.tolist()
+
+    def _open(self, bucket: int) -> Callable[[Tensor], Columns]:
+        n, size = int(self._counts[bucket]), self._record.itemsize
+        content = np.fromfile(self._path, dtype=np.uint8, count=n * size, offset=bucket * self._room * size)
+        records = content.view(self._record)
+        columns = {name: torch.from_numpy(np.ascontiguousarray(records[name])) for name in self._record.names or ()}
+        return lambda positions: {name: values[positions] for name, values in columns.items()}
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._scratch.close()

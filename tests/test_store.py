@@ -1,0 +1,110 @@
+"""What training reads: every row once an epoch, shuffled, the same from memory and from disk."""
+
+import errno
+
+import pytest
+import torch
+
+from tsee import store as module
+from tsee.files import DataFileError
+from tsee.store import DiskStore, MemoryStore, new_store, smallest_batch, steps_per_epoch
+
+KINDS = [MemoryStore, DiskStore]
+
+
+def filled(kind, n, *, seed=0, block=37):
+    store = kind(n, torch.Generator().manual_seed(seed))
+    rows = torch.arange(n)
+    for part in rows.split(block):
+        store.append(
+            {"row": part, "inputs": part[:, None] * torch.ones(3), "drawn": torch.stack([part, -part], 1).int()}
+        )
+    return store
+
+
+@pytest.fixture
+def small_buckets(monkeypatch):
+    monkeypatch.setattr(module, "BUCKET_ROWS", 50)
+    monkeypatch.setattr(module, "PENDING_ROWS", 60)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n", "size"), [(10, 3), (100, 100), (100, 64), (3, 2), (2, 2), (7, 1000)])
+def test_batches_hold_every_row_once_and_are_even(kind, n, size):
+    store = filled(kind, n)
+    parts = list(store.batches(size, 0))
+    assert len(parts) == store.n_steps(size) == steps_per_epoch(n, size)
+    assert sorted(torch.cat([part["row"] for part in parts]).tolist()) == list(range(n))
+    lengths = [len(part) for part in parts]
+    assert min(lengths) == smallest_batch(n, size) >= 2
+    assert max(lengths) - min(lengths) <= 1
+    store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [51, 149, 1000, 1001])
+def test_rows_in_many_buckets_come_once_with_all_their_columns(kind, n, small_buckets):
+    store = filled(kind, n)
+    assert store.n_buckets > 1
+    for epoch in (0, 1):
+        parts = list(store.batches(16, epoch))
+        assert len(parts) == store.n_steps(16)
+        assert min(len(part) for part in parts) >= smallest_batch(n, 16)
+        assert all(part.epoch == epoch for part in parts)
+        rows = torch.cat([part["row"] for part in parts])
+        assert sorted(rows.tolist()) == list(range(n))
+        assert torch.equal(torch.cat([part["inputs"] for part in parts]), rows[:, None] * torch.ones(3))
+        assert torch.equal(torch.cat([part["drawn"] for part in parts]), torch.stack([rows, -rows], 1).int())
+    store.close()
+
+
+@pytest.mark.parametrize("n", [20, 333])
+def test_memory_and_disk_give_the_same_batches(n, small_buckets):
+    stores = [filled(kind, n, block=block) for kind, block in ((MemoryStore, 37), (DiskStore, 37))]
+    for epoch in (0, 1):
+        for one, other in zip(*(store.batches(8, epoch) for store in stores), strict=True):
+            assert all(torch.equal(one[name], other[name]) for name in ("row", "inputs", "drawn"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_are_shuffled_anew(kind, small_buckets):
+    store = filled(kind, 200)
+    first, second = (torch.cat([part["row"] for part in store.batches(10, epoch)]) for epoch in (0, 1))
+    assert not torch.equal(first, second)
+
+
+def test_a_batch_of_sorted_rows_is_a_fair_sample(small_buckets):
+    """Rows sorted by class are the trap: every batch must still hold all of them in proportion."""
+    n = 10_000
+    store = filled(DiskStore, n)
+    for part in store.batches(50, 0):
+        assert abs(float(part["row"].double().mean()) - n / 2) < 5 * n / (12 * len(part)) ** 0.5
+
+
+def test_what_lies_in_memory_stays_there_and_what_is_small_does_too(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    columns = {"inputs": torch.zeros(4, 25), "drawn": torch.zeros(4, 10, dtype=torch.int32)}
+    monkeypatch.setattr(module, "MEMORY", 140 * 1000)
+    kinds = [type(new_store(n, columns, generator, on_disk=on_disk)) for n in (1000, 1001) for on_disk in (False, True)]
+    assert kinds == [MemoryStore, MemoryStore, MemoryStore, DiskStore]
+
+
+def test_the_file_goes_when_the_store_is_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store = filled(DiskStore, 100)
+    next(store.batches(10, 0))
+    assert list(tmp_path.rglob("*rows"))
+    store.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_said(monkeypatch):
+    store = DiskStore(10, torch.Generator())
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("builtins.open", full)
+    store.append({"row": torch.arange(10)})
+    with pytest.raises(DataFileError, match="no room .* TMPDIR"):
+        store.n_steps(5)
