@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
 from tsee.estimators.base import ParametricMap, resolve_device
 from tsee.networks import DeepNetwork, HighOrderNetwork
+from tsee.novelty import Reach
 from tsee.preprocessing import Preprocessing
 
 __all__ = ["ModelError", "load", "save"]
@@ -139,6 +140,7 @@ def _tensors(estimator: ParametricMap) -> dict[str, Tensor]:
         tensors["exemplars.inputs"] = estimator._exemplar_inputs
         tensors["exemplars.embedding"] = torch.from_numpy(estimator.exemplar_embedding_)
         tensors["exemplars.places"] = estimator._exemplar_places
+        tensors["novelty.distances"] = estimator._reach.distances
         if estimator.exemplar_indices_ is not None:
             tensors["exemplars.indices"] = torch.from_numpy(estimator.exemplar_indices_)
     # Copies: safetensors refuses tensors that share memory, as the exemplars may with the data.
@@ -218,6 +220,7 @@ def _restore(
         estimator._exemplar_inputs = tensors["exemplars.inputs"]
         estimator._exemplar_places = tensors["exemplars.places"]
         estimator.placement_ = config["placement"]
+        estimator._reach = Reach(tensors["novelty.distances"])
         estimator.exemplar_embedding_ = tensors["exemplars.embedding"].numpy()
         estimator.n_exemplars_ = len(estimator._exemplar_inputs)
         indices = tensors.get("exemplars.indices")

@@ -50,6 +50,14 @@ class Preprocessing:
         inputs = torch.from_numpy(centred.astype(np.float32, copy=False))
         return inputs if self.basis is None else inputs @ torch.from_numpy(self.basis)
 
+    def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
+        """The squared length of what the inputs leave out of each row, in the units of inputs."""
+        if self.basis is None:
+            return torch.zeros(len(inputs))
+        centred = (block - self.mean.astype(block.dtype)) / self.scale
+        whole = torch.from_numpy(np.einsum("ij,ij->i", centred, centred, dtype=np.float64))
+        return (whole - inputs.double().square().sum(1)).clamp_min_(0).float()
+
     def inverse(self, inputs: Tensor) -> np.ndarray:
         """Inputs back in the units of the data, within the span of the principal axes."""
         centred = inputs.numpy() if self.basis is None else inputs.numpy() @ self.basis.T

@@ -94,8 +94,10 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array, DataFrame, tensor or sparse matrix of shape (n_samples, n_features)
-            Numbers of any dtype, in any unit: centring and a global scale are part of the model.
+        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
+            Numbers of any dtype, in any unit: centring and a global scale are part of the model. Memory maps, arrays
+            of h5py, zarr and dask, the rows of `tsee.files.open_table`, and paths to files that it can open are read
+            by slice, and may be larger than memory: what training needs of them is then kept in a temporary file.
         y : ignored
 
         Returns
@@ -162,13 +164,13 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             checked._n_features_out = self.n_components
             checked.__dict__.pop("embedding_", None)
             checked.__dict__.update(fitted)
-            checked._finish(store.columns["inputs"] if isinstance(store, MemoryStore) else None)
+            checked._finish(X, store.columns["inputs"] if isinstance(store, MemoryStore) else None)
         # Fitted state is taken over only now: a fit that fails leaves the one before it whole.
         self.__dict__ = checked.__dict__
         return self
 
-    def _finish(self, inputs: Tensor | None) -> None:
-        """What is left once the network is trained: the places of the rows, where these are in memory."""
+    def _finish(self, X: Any, inputs: Tensor | None) -> None:
+        """What is left once the network is trained: the places of the rows, where their inputs are in memory."""
         if inputs is not None:
             self.embedding_ = self._places(inputs)
 
@@ -177,7 +179,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array, DataFrame, tensor or sparse matrix of shape (n_samples, n_features)
+        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
         y : ignored
 
         Returns
@@ -194,7 +196,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array, DataFrame, tensor or sparse matrix of shape (n_samples, n_features)
+        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
 
         Returns
         -------

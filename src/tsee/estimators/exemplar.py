@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from tsee.data import blocks, check_rows, dense
 from tsee.estimators.base import Deep, HighOrder, Objective, ParametricMap, places_by, resolve_perplexity
 from tsee.estimators.losses import Full, Neighborhoods, Noise, Own, Sampled, among
 from tsee.estimators.parameters import check_parameters, documented
 from tsee.exemplars import choose_centres, choose_points, take
 from tsee.messages import DataWarning, warn
+from tsee.neighbors import Candidates
+from tsee.novelty import Reach, gaps, spread_out
 from tsee.preprocessing import Inputs, evenly
 from tsee.progress import progress_bar
 
@@ -72,12 +76,7 @@ class ExemplarMap(ParametricMap):
             exemplars = take(inputs, chosen)
             fitted: dict[str, Any] = {"exemplar_indices_": chosen.numpy()}
 
-            def own(rows: slice) -> Tensor:
-                first, last = torch.searchsorted(chosen, torch.tensor([rows.start, rows.stop])).tolist()
-                mine = torch.full((rows.stop - rows.start,), -1)
-                mine[chosen[first:last] - rows.start] = torch.arange(first, last)
-                return mine
-
+            own = partial(_own, chosen)
         else:
             wanted = min(AUTO_CENTRES, max(2, n_rows // 2)) if self.n_exemplars is None else self.n_exemplars
             sample = choose_points(n_rows, max(CENTRED_ROWS, CENTRED_SHARE * wanted), generator)
@@ -101,15 +100,67 @@ class ExemplarMap(ParametricMap):
             )
         return exemplars, own, {"n_exemplars_": len(exemplars), "_exemplar_inputs": exemplars, **fitted}
 
-    def _finish(self, inputs: Tensor | None) -> None:
+    def novelty(self, X: Any) -> np.ndarray:
+        """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.
+
+        Every row gets a place, also one of another kind than all that the map was made of. Its distance from its
+        nearest exemplars, in all features, tells.
+
+        Parameters
+        ----------
+        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float32
+            The share of the rows of ``fit`` that lie nearer to their nearest exemplars: evenly from 0 to 1 for rows
+            of the same kind, above 0.99 for one in a hundred of them, and 1 for a row farther out than all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_digits
+        >>> from tsee import DtSEE
+        >>> X = load_digits().data
+        >>> see = DtSEE(max_epochs=1, random_state=0).fit(X[:1500])
+        >>> bool(see.novelty(X[1500:]).mean() < 0.7)
+        True
+        >>> see.novelty(np.random.default_rng(0).permuted(X[:3], axis=1))
+        array([1., 1., 1.], dtype=float32)
+        """
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        candidates = Candidates(self._exemplar_inputs)
+        shares = np.empty(X.shape[0], dtype=np.float32)
+        for rows in blocks(X.shape[0]):
+            shares[rows] = self._reach.share_nearer(self._gaps(dense(X, rows), candidates))
+        return shares
+
+    def _gaps(self, block: np.ndarray, candidates: Candidates, own: Tensor | None = None) -> Tensor:
+        """How far rows are from their nearest exemplars."""
+        inputs = evenly(self.preprocessing_, block)
+        outside = self.preprocessing_.outside(block, inputs)
+        if own is not None:
+            return gaps(inputs, outside, candidates, own)
+        filled = torch.cat([inputs, outside[:, None]], 1)
+        return evenly(lambda rows: gaps(rows[:, :-1], rows[:, -1], candidates), filled)
+
+    def _finish(self, X: Any, inputs: Tensor | None) -> None:
         by_network = torch.from_numpy(places_by(self.network_, self._exemplar_inputs))
         refined = self.__dict__.setdefault("_exemplar_places", by_network)
         placement = self.placement or self.placement_
         if placement == "refined" and self.n_exemplars_ == (0 if inputs is None else len(inputs)):
             self.embedding_ = refined.numpy().copy()
         else:
-            super()._finish(inputs)
+            super()._finish(X, inputs)
         self.exemplar_embedding_ = (by_network if placement == "forward" else refined).numpy().copy()
+        candidates = Candidates(self._exemplar_inputs)
+        chosen = None if self.exemplar_indices_ is None else torch.from_numpy(self.exemplar_indices_)
+        usual = [
+            self._gaps(dense(X, rows), candidates, None if chosen is None else _own(chosen, rows))
+            for rows in spread_out(X.shape[0])
+        ]
+        self._reach = Reach(torch.cat(usual).sort().values)
 
     def _places(self, inputs: Tensor) -> np.ndarray:
         check_parameters(self, "placement")
@@ -124,6 +175,14 @@ class ExemplarMap(ParametricMap):
         check_is_fitted(self)
         restored: np.ndarray = self.preprocessing_.inverse(self._exemplar_inputs)
         return restored
+
+
+def _own(chosen: Tensor, rows: slice) -> Tensor:
+    """For each row of a slice, its position among the rows that were chosen, in order, as exemplars; -1 for none."""
+    first, last = torch.searchsorted(chosen, torch.tensor([rows.start, rows.stop])).tolist()
+    own = torch.full((rows.stop - rows.start,), -1)
+    own[chosen[first:last] - rows.start] = torch.arange(first, last)
+    return own
 
 
 @documented

@@ -111,9 +111,10 @@ PARAMETERS: dict[str, Parameter] = {
     "n_exemplars": Parameter(
         "an integer of at least 2 or None",
         _or_none(_whole(2)),
-        "How many exemplars. None takes every row as a point, or 2,000 centres (half the rows, if that is "
-        "less). Where the data hold fewer, "
-        "those are used, with a warning; ``n_exemplars_`` is what took effect.",
+        "How many exemplars. None takes every row as a point, 65,536 of them if there are more, or 2,000 centres "
+        "(half the rows, if that is less). Where the data hold fewer, "
+        "those are used, with a warning; ``n_exemplars_`` is what took effect. Centres are those of 524,288 rows, or "
+        "64 for each centre, drawn at random, where there are more.",
     ),
     "seeding": Parameter(
         '"k-means||" or "random"',
@@ -224,7 +225,8 @@ PARAMETERS: dict[str, Parameter] = {
     "max_epochs": Parameter(
         "an integer of at least 1 or None",
         _or_none(_whole(1)),
-        "Passes over the data. None takes as many as make about 1,800 steps, at least 10 and at most 100.",
+        "Passes over the data. None takes as many as make about 1,800 steps, at least 10 and at most 100; of more than "
+        "two million rows fewer, down to 2.",
     ),
     "learning_rate": Parameter(
         "a number above 0",
@@ -256,7 +258,8 @@ PARAMETERS: dict[str, Parameter] = {
 }
 
 ATTRIBUTES = {
-    "embedding_ : ndarray of shape (n_samples, n_components)": "The places of the rows of ``fit``.",
+    "embedding_ : ndarray of shape (n_samples, n_components)": "The places of the rows of ``fit``. It is not there "
+    "where these lie on disk and are many: ``transform`` gives their places.",
     "network_ : torch.nn.Module": "The trained network, with what could be folded folded.",
     "perplexity_ : float": "What took effect.",
     "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch. While spare dimensions are '

@@ -1,0 +1,169 @@
+"""Data larger than memory: peak memory as they grow, throughput against memory, and rows sorted by class.
+
+    python benchmarks/disk.py memory --folder /big/disk   # a file four times as large as the limit on the process
+    python benchmarks/disk.py throughput --folder /big/disk
+    TSEE_DATA=folder python benchmarks/disk.py sorted
+
+Results go to benchmarks/results/disk-*.json. Every fit is a process of its own, so that each has its own peak. The
+limit is one on the address space (`ulimit -v`), of which importing torch takes more than half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+GIB = 2**30
+FEATURES = 2048
+
+
+def write_rows(path: Path, n_rows: int) -> None:
+    """Clusters of uneven size in many dimensions, as float32, one block after the other, each cluster in one piece."""
+    random = np.random.default_rng(0)
+    centres = random.normal(size=(40, FEATURES)).astype(np.float32)
+    shares = random.dirichlet(np.full(len(centres), 2.0))
+    owner = np.sort(random.choice(len(centres), n_rows, p=shares))
+    spread = random.normal(size=(20, FEATURES)).astype(np.float32)
+    rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n_rows, FEATURES))
+    for start in range(0, n_rows, 8192):
+        mine = owner[start : start + 8192]
+        noise = random.normal(size=(len(mine), len(spread))).astype(np.float32)
+        rows[start : start + len(mine)] = centres[mine] + noise @ spread
+    rows.flush()
+
+
+def fit(settings: dict[str, Any]) -> dict[str, Any]:
+    """Fit in this process, under a limit if one is set, and say what it took."""
+    if settings.get("limit"):
+        resource.setrlimit(resource.RLIMIT_AS, (settings["limit"], settings["limit"]))
+    import tsee
+    from tsee import store
+
+    for name, value in settings.get("constants", {}).items():
+        setattr(store, name, value)
+    see = tsee.DtSEE(random_state=0, **settings["parameters"])
+    X: Any = settings["file"]
+    imported = _peak()
+    if settings.get("in_memory"):
+        X = np.load(X)
+    start = time.perf_counter()
+    see.fit(X)
+    result = {"fit s": round(time.perf_counter() - start, 1), "peak MiB": _peak(), "of it imports MiB": imported}
+    if settings.get("test"):
+        start = time.perf_counter()
+        places = {"train": see.transform(settings["file"]), "test": see.transform(settings["test"])}
+        labels = {part: np.load(settings["labels"][part]) for part in places}
+        result["transform s"] = round(time.perf_counter() - start, 1)
+        errors = tsee.metrics.knn_error(places["train"], labels["train"], places["test"], labels["test"])
+        result["error %"] = {str(k): round(100 * error, 2) for k, error in errors.items()}
+    return result
+
+
+def _peak() -> int:
+    """The most memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def apart(**settings: Any) -> dict[str, Any]:
+    """`fit` in a process of its own."""
+    # An arena for each thread would take 64 MB of address space.
+    environment = {**os.environ, "MALLOC_ARENA_MAX": "2"}
+    command = [sys.executable, __file__, "fit", json.dumps(settings)]
+    output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    result: dict[str, Any] = json.loads(output.splitlines()[-1])
+    print(json.dumps({key: value for key, value in settings.items() if key != "labels"}), "->", result, flush=True)
+    return result
+
+
+def memory(folder: Path, rows: int, limit: float, epochs: int) -> dict[str, Any]:
+    runs = {}
+    for n_rows in (rows // 4, rows):
+        path = folder / f"rows-{n_rows}.npy"
+        write_rows(path, n_rows)
+        run = apart(file=str(path), parameters={"max_epochs": epochs}, limit=int(limit * GIB))
+        runs[str(n_rows)] = {"file GiB": round(path.stat().st_size / GIB, 2), **run}
+        path.unlink()
+    small, large = (run["peak MiB"] for run in runs.values())
+    return {"limit GiB": limit, "epochs": epochs, "rows": runs, "peak at 4n / peak at n": round(large / small, 3)}
+
+
+def throughput(folder: Path, rows: int, epochs: int) -> dict[str, Any]:
+    path = folder / "rows.npy"
+    write_rows(path, rows)
+    parameters = {"max_epochs": epochs}
+    # The last run of the first kind again: so much the machine changes meanwhile.
+    runs = [
+        apart(file=str(path), parameters=parameters, in_memory=in_memory, constants=constants)
+        for in_memory, constants in ((True, {}), (False, {"MEMORY": 0}), (True, {}))
+    ]
+    path.unlink()
+    names = ["in memory", "from a warm file, kept on disk", "in memory, again"]
+    ratio = (runs[0]["fit s"] + runs[2]["fit s"]) / 2 / runs[1]["fit s"]
+    return {"rows": rows, "epochs": epochs, "runs": dict(zip(names, runs, strict=True)), "throughput": round(ratio, 3)}
+
+
+def sorted_by_class(folder: Path, epochs: int | None) -> dict[str, Any]:
+    """MNIST in its own order in memory, and sorted by class from disk in buckets of 4,096 rows."""
+    import tsee
+
+    data = tsee.datasets.load_mnist()
+    order = np.argsort(data.y_train, kind="stable")
+    runs = {}
+    for name, chosen in (("as published, in memory", np.arange(len(order))), ("sorted by class, on disk", order)):
+        files = {"file": data.x_train[chosen], "test": data.x_test}
+        labels = {"train": data.y_train[chosen], "test": data.y_test}
+        for part, values in files.items():
+            np.save(folder / f"{part}.npy", values)
+        for part, values in labels.items():
+            np.save(folder / f"{part}-labels.npy", values)
+        on_disk = name.endswith("disk")
+        runs[name] = apart(
+            **{part: str(folder / f"{part}.npy") for part in files},
+            labels={part: str(folder / f"{part}-labels.npy") for part in labels},
+            parameters={"max_epochs": epochs},
+            in_memory=not on_disk,
+            constants={"MEMORY": 0, "BUCKET_ROWS": 4096} if on_disk else {},
+        )
+    return {"epochs": epochs or "default", "runs": runs}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["memory", "throughput", "sorted", "fit"])
+    parser.add_argument("settings", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help="where there is room for the files")
+    parser.add_argument("--rows", type=int, default=2**20)
+    parser.add_argument("--limit", type=float, default=2.0, help="of the address space, in GiB")
+    parser.add_argument("--epochs", type=int, default=None)
+    arguments = parser.parse_args()
+    if arguments.what == "fit":
+        print(json.dumps(fit(json.loads(arguments.settings))))
+        return
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        os.environ["TMPDIR"] = folder
+        if arguments.what == "memory":
+            result = memory(Path(folder), arguments.rows, arguments.limit, arguments.epochs or 2)
+        elif arguments.what == "throughput":
+            result = throughput(Path(folder), min(arguments.rows, 2**18), arguments.epochs or 5)
+        else:
+            result = sorted_by_class(Path(folder), arguments.epochs)
+    result = {"machine": {"processor": platform.machine(), "cores": os.cpu_count()}, **result}
+    print(json.dumps(result, indent=2))
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"disk-{arguments.what}.json").write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
