@@ -6,9 +6,9 @@ estimators; `DtSEE` is the one to start with.
 
 from importlib.metadata import version
 
-from tsee import datasets, metrics, plots
+from tsee import datasets, metrics, onnx, plots
 from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
-from tsee.messages import DataWarning, TrainingWarning
+from tsee.messages import DataWarning, ExportWarning, TrainingWarning
 from tsee.persistence import ModelError, load
 
 __version__ = version("tsee")
@@ -16,6 +16,7 @@ __version__ = version("tsee")
 __all__ = [
     "DataWarning",
     "DtSEE",
+    "ExportWarning",
     "HotSEE",
     "HotSNE",
     "ModelError",
@@ -24,5 +25,6 @@ __all__ = [
     "datasets",
     "load",
     "metrics",
+    "onnx",
     "plots",
 ]
