@@ -102,6 +102,9 @@ def export(estimator: ParametricMap, path: str | PathLike[str]) -> None:
 class _ForwardPass(nn.Module):
     """From raw float32 rows to places: the steps of `Preprocessing`, then the network itself."""
 
+    mean: Tensor
+    basis: Tensor | None
+
     def __init__(self, preprocessing: Preprocessing, network: nn.Module):
         super().__init__()
         # float32 as the rows are: `transform` centres float32 rows with it too.
