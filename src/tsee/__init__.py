@@ -6,7 +6,7 @@ estimators; `DtSEE` is the one to start with.
 
 from importlib.metadata import version
 
-from tsee import datasets, metrics, onnx, plots
+from tsee import anndata, datasets, metrics, onnx, plots
 from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
 from tsee.messages import DataWarning, ExportWarning, TrainingWarning
 from tsee.persistence import ModelError, load
@@ -22,6 +22,7 @@ __all__ = [
     "ModelError",
     "PtSNE",
     "TrainingWarning",
+    "anndata",
     "datasets",
     "load",
     "metrics",
