@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import warnings
 
 import h5py
 import numpy as np
@@ -585,17 +584,6 @@ def test_bad_parquet(tmp_path, numbers, monkeypatch, large):
 
 
 # AnnData
-
-
-@pytest.fixture
-def anndata():
-    """AnnData, which does not yet know the text type of pandas 3."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import anndata
-
-        with pd.option_context("future.infer_string", False):
-            yield anndata
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "csc"])

@@ -10,21 +10,36 @@ def test_public_names():
     assert sorted(tsee.__all__) == [
         "DataWarning",
         "DtSEE",
+        "ExportWarning",
         "HotSEE",
         "HotSNE",
         "ModelError",
         "PtSNE",
         "TrainingWarning",
+        "anndata",
         "datasets",
         "load",
         "metrics",
+        "onnx",
         "plots",
     ]
     assert all(hasattr(tsee, name) for name in tsee.__all__)
 
 
 def test_importing_tsee_does_not_import_what_it_may_not_need():
-    names = ("matplotlib", "colorcet", "PIL", "pyarrow", "h5py", "zarr", "anndata")
+    names = (
+        "matplotlib",
+        "colorcet",
+        "PIL",
+        "pyarrow",
+        "h5py",
+        "zarr",
+        "anndata",
+        "onnx",
+        "onnxscript",
+        "polars",
+        "dask",
+    )
     # scikit-learn imports pandas where it is, and pandas pyarrow; without pandas, what is imported is tsee's doing.
     code = f"import sys; sys.modules['pandas'] = None; import tsee; print([m for m in {names} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,9 +6,9 @@ estimators; `DtSEE` is the one to start with.
 
 from importlib.metadata import version
 
-from tsee import datasets, metrics, plots
+from tsee import anndata, datasets, metrics, onnx, plots
 from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
-from tsee.messages import DataWarning, TrainingWarning
+from tsee.messages import DataWarning, ExportWarning, TrainingWarning
 from tsee.persistence import ModelError, load
 
 __version__ = version("tsee")
@@ -16,13 +16,16 @@ __version__ = version("tsee")
 __all__ = [
     "DataWarning",
     "DtSEE",
+    "ExportWarning",
     "HotSEE",
     "HotSNE",
     "ModelError",
     "PtSNE",
     "TrainingWarning",
+    "anndata",
     "datasets",
     "load",
     "metrics",
+    "onnx",
     "plots",
 ]

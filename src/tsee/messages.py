@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 import warnings
 
-__all__ = ["DataWarning", "TrainingWarning", "warn"]
+__all__ = ["DataWarning", "ExportWarning", "TrainingWarning", "warn"]
 
 
 class DataWarning(UserWarning):
     """A parameter could not take effect as given on these data; what was used instead is said."""
+
+
+class ExportWarning(UserWarning):
+    """A file does not do all that the model does; what it does is said."""
 
 
 class TrainingWarning(UserWarning):

@@ -29,7 +29,7 @@ from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.novelty import Reach
 from tsee.preprocessing import Preprocessing
 
-__all__ = ["ModelError", "load", "save"]
+__all__ = ["ModelError", "load", "plain", "save"]
 
 FORMAT = "tsee-model"
 FORMAT_VERSION = 2
@@ -156,7 +156,7 @@ def _describe(estimator: ParametricMap, checksum: str) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "tsee_version": version("tsee"),
         "estimator": type(estimator).__name__,
-        "parameters": {name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
+        "parameters": {name: plain(value) for name, value in estimator.get_params(deep=False).items()},
         "network": {"kind": type(network).__name__, "config": getattr(network, "config", None)},
         "scale": estimator.preprocessing_.scale,
         "n_features_in": estimator.n_features_in_,
@@ -169,12 +169,12 @@ def _describe(estimator: ParametricMap, checksum: str) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A parameter as JSON can hold it; what it cannot (a network, a generator's state) is left out."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, torch.device):
         return str(value)
     return value if isinstance(value, bool | int | float | str) else None

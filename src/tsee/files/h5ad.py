@@ -16,7 +16,7 @@ from tsee.files.errors import DataFileError, check_known, listed, reading, requi
 from tsee.files.rows import ArrayRows, ChosenColumns, Rows, SparseRows, check_numeric
 from tsee.files.table import Table
 
-__all__ = ["is_h5ad", "open_h5ad", "put_obsm"]
+__all__ = ["is_h5ad", "open_h5ad", "put_obsm", "rows_of"]
 
 
 def is_h5ad(path: Path) -> bool:
@@ -40,7 +40,7 @@ def open_h5ad(
         file = stack.enter_context(h5py.File(path, "r"))
         item, of_variables = _matrix(file, key, path)
         names = _names(file, "var") if of_variables else None
-        rows, notes = _rows(item, path, names)
+        rows, notes = rows_of(item, path, names)
         if columns is not None or drop:
             if names is None:
                 raise DataFileError(
@@ -118,7 +118,8 @@ def _matrix(file: Any, key: str | None, path: Path) -> tuple[Any, bool]:
     return file["obsm"][key], False
 
 
-def _rows(item: Any, path: Path, names: list[str] | None) -> tuple[Rows, list[str]]:
+def rows_of(item: Any, path: Path, names: list[str] | None = None) -> tuple[Rows, list[str]]:
+    """The rows of an open dataset, or of the group of a sparse matrix, and what a user should know of them."""
     if hasattr(item, "shape"):
         check_numeric(item, path)
         return ArrayRows(item, path, names), []

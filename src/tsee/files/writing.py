@@ -6,8 +6,6 @@ import contextlib
 import csv
 import gzip
 import io
-import os
-import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -18,6 +16,7 @@ import numpy as np
 
 from tsee.files.errors import DataFileError, listed, require
 from tsee.files.h5ad import put_obsm
+from tsee.files.replacing import beside, put_in_place
 from tsee.files.table import Table
 
 __all__ = ["MapWriter", "write_map"]
@@ -107,7 +106,7 @@ class MapWriter:
         self._table = table
         self._columns = None if columns is None else list(columns)
         self._target = self.path.resolve()  # what a link points to is replaced, not the link
-        self._temporary = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.writing")
+        self._temporary = beside(self._target)
         self._sink: _Sink | None = None
         self._make = _sink_class(self.path, table)
         if self._target.is_dir():
@@ -170,12 +169,7 @@ class MapWriter:
             raise ValueError(f"The map must have {wanted}. Got {self.rows}.")
         with self._telling():
             self._sink.close()
-            with open(self._temporary, "rb+") as file:
-                os.fsync(file.fileno())  # or the rename could overtake the content
-            if self._target.exists():
-                shutil.copymode(self._target, self._temporary)
-            os.replace(self._temporary, self._target)
-            _sync_folder(self._target.parent)
+            put_in_place(self._temporary, self._target)
 
     @contextlib.contextmanager
     def _telling(self) -> Any:
@@ -363,13 +357,3 @@ def _arrow_array(values: np.ndarray, kind: Any = None) -> Any:
         return pa.array(values, type=kind, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array([None if value is None else str(value) for value in values], type=pa.string())
-
-
-def _sync_folder(folder: Path) -> None:
-    """See a rename to the disk, where the system lets folders be synced."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

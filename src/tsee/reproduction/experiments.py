@@ -18,11 +18,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
+from tsee.estimators import METHODS
 
 __all__ = ["METHODS", "Book", "Experiment", "Run", "expand", "matches", "read_book"]
 
-METHODS = {"pt-sne": PtSNE, "hot-sne": HotSNE, "dt-see": DtSEE, "hot-see": HotSEE}
 # What a measure's numbers are keyed by, from the outside in. A map is kept as a file instead.
 MEASURES: dict[str, tuple[str, ...]] = {
     "knn": ("part", "k"),

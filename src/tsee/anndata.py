@@ -1,0 +1,203 @@
+"""Maps of single cells, in scanpy's manner. anndata itself is not imported: the object brings what is needed."""
+
+from __future__ import annotations
+
+import copy
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tsee.estimators import METHODS
+from tsee.estimators.base import ParametricMap
+from tsee.files.errors import listed
+from tsee.files.h5ad import rows_of
+from tsee.files.rows import ChosenColumns, Rows
+from tsee.persistence import plain
+
+__all__ = ["embed", "place"]
+
+# scanpy's: with no more variables than these, X itself is small enough.
+MANY_VARIABLES = 50
+
+
+def embed(
+    adata: Any,
+    *,
+    use_rep: str | None = None,
+    method: str = "dt-see",
+    key_added: str | None = None,
+    random_state: int | np.random.RandomState | None = 0,
+    **parameters: Any,
+) -> Any:
+    """Map the observations of an AnnData object.
+
+    Writes the map to ``adata.obsm["X_tsee"]``, where ``scanpy.pl.embedding(adata, "tsee")`` finds it, and the
+    parameters to ``adata.uns["tsee"]["params"]``. Where scanpy's tools return None, the fitted model is returned:
+    `place` puts new observations on the same map with it.
+
+    Parameters
+    ----------
+    adata : AnnData
+        The data; ``adata.X`` may be dense, sparse, or on disk (``backed``).
+    use_rep : str, optional
+        What to map: ``"X"`` or a key of ``adata.obsm``. By default X if it has at most 50 variables, otherwise
+        ``"X_pca"`` if it is there, otherwise X, whose leading 50 principal components the model finds itself
+        (``n_inputs``). A model of X remembers the names of the variables, and places new observations without a
+        PCA made elsewhere.
+    method : {"dt-see", "hot-see", "pt-sne", "hot-sne"}
+        Which of `DtSEE`, `HotSEE`, `PtSNE` and `HotSNE` to fit.
+    key_added : str, optional
+        The key in ``obsm`` and in ``uns``. By default ``"X_tsee"`` and ``"tsee"``.
+    random_state : int, RandomState or None
+        The same number gives the same map.
+    **parameters
+        Parameters of the estimator, such as ``perplexity``; ``n_inputs`` is what scanpy calls ``n_pcs``.
+
+    Returns
+    -------
+    DtSEE, HotSEE, PtSNE or HotSNE
+        The fitted model.
+
+    Examples
+    --------
+    >>> import anndata
+    >>> from sklearn.datasets import load_digits
+    >>> import tsee
+    >>> cells = anndata.AnnData(load_digits().data)
+    >>> see = tsee.anndata.embed(cells, perplexity=15, max_epochs=5)
+    >>> cells.obsm["X_tsee"].shape
+    (1797, 2)
+    >>> cells.uns["tsee"]["params"]["perplexity"]
+    15
+    """
+    _check_anndata(adata)
+    if method not in METHODS:
+        raise ValueError(f"The 'method' parameter must be one of {listed(METHODS)}. Got {method!r} instead.")
+    estimator = METHODS[method](random_state=random_state)
+    unknown = [name for name in parameters if name not in estimator.get_params()]
+    if unknown:
+        raise TypeError(
+            f"{listed(unknown)} is not a parameter of embed or of {type(estimator).__name__}, which are "
+            f"{listed(estimator.get_params(), most=100)}."
+        )
+    chosen = _choose(adata, use_rep)
+    estimator.set_params(**parameters).fit(_representation(adata, chosen))
+    if chosen == "X" and adata.var_names.is_unique:
+        estimator.feature_names_in_ = np.array([str(name) for name in adata.var_names], dtype=object)
+    _write(adata, estimator.embedding_, estimator, chosen, key_added)
+    return estimator
+
+
+def place(adata: Any, estimator: ParametricMap, *, use_rep: str | None = None, key_added: str | None = None) -> None:
+    """Place the observations of an AnnData object on a map that exists.
+
+    Writes to ``adata.obsm`` and ``adata.uns`` as `embed` does. For a model of X, the variables are found by their
+    names, in whatever order and among whatever others they are. For a model of ``"X_pca"``, that of the new
+    observations must come from the PCA of the old ones (``scanpy.tl.ingest``, not ``scanpy.pp.pca``).
+
+    Parameters
+    ----------
+    adata : AnnData
+        The new observations.
+    estimator : DtSEE, HotSEE, PtSNE or HotSNE
+        The model: what `embed` returned, or what `tsee.load` read.
+    use_rep : str, optional
+        ``"X"`` or a key of ``adata.obsm``; by default X for a model that knows the names of its variables, otherwise
+        as in `embed`.
+    key_added : str, optional
+        The key in ``obsm`` and in ``uns``. By default ``"X_tsee"`` and ``"tsee"``.
+
+    Examples
+    --------
+    >>> import anndata
+    >>> from sklearn.datasets import load_digits
+    >>> import tsee
+    >>> X = load_digits().data
+    >>> see = tsee.anndata.embed(anndata.AnnData(X[:1500]), max_epochs=5)
+    >>> cells = anndata.AnnData(X[1500:])
+    >>> tsee.anndata.place(cells, see)
+    >>> cells.obsm["X_tsee"].shape
+    (297, 2)
+    """
+    _check_anndata(adata)
+    check_is_fitted(estimator)
+    names = getattr(estimator, "feature_names_in_", None)
+    chosen = "X" if use_rep is None and names is not None else _choose(adata, use_rep)
+    X = _representation(adata, chosen)
+    if chosen == "X" and names is not None:
+        X = _columns(X, _positions(adata, names))
+        estimator = copy.copy(estimator)
+        del estimator.feature_names_in_  # they have been compared; the array has none to compare again
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"{chosen!r} has {X.shape[1]} columns, and the model was fitted with {estimator.n_features_in_}: give the "
+            f"'use_rep' that it was fitted with. There are {_present(adata)}."
+        )
+    _write(adata, np.asarray(estimator.transform(X)), estimator, chosen, key_added)
+
+
+def _check_anndata(adata: Any) -> None:
+    if not all(hasattr(adata, name) for name in ("X", "obsm", "uns", "var_names")):
+        raise TypeError(
+            f"The 'adata' parameter must be an AnnData object. Got {type(adata).__name__} instead: read a file with "
+            "anndata.read_h5ad, and give an array to the fit of an estimator."
+        )
+
+
+def _choose(adata: Any, use_rep: str | None) -> str:
+    """Which representation to take, by scanpy's rule."""
+    if use_rep is None:
+        use_rep = "X_pca" if len(adata.var_names) > MANY_VARIABLES and "X_pca" in adata.obsm else "X"
+    if use_rep in adata.obsm or (use_rep == "X" and adata.X is not None):
+        return use_rep
+    raise ValueError(f"The 'use_rep' parameter is {use_rep!r}, which adata does not have. There are {_present(adata)}.")
+
+
+def _present(adata: Any) -> str:
+    """The representations that there are."""
+    return listed([*(["X"] if adata.X is not None else []), *adata.obsm.keys()], most=20)
+
+
+def _representation(adata: Any, chosen: str) -> Any:
+    if chosen != "X":
+        return adata.obsm[chosen]
+    X = adata.X
+    if getattr(adata, "isbacked", False) and not adata.is_view:
+        # A sparse matrix on disk is a group of three arrays; with h5py alone its rows are read by slice.
+        return rows_of(getattr(X, "group", X), Path(adata.filename))[0]
+    return X
+
+
+def _positions(adata: Any, names: Any) -> list[int] | None:
+    """Where the variables of the model are; None if they are all there are, in their order."""
+    present = [str(name) for name in adata.var_names]
+    if present == list(names):
+        return None
+    where = {name: position for position, name in enumerate(present)}
+    missing = [name for name in names if name not in where]
+    if missing:
+        raise ValueError(
+            f"adata lacks {len(missing)} of the {len(names)} variables that the model was fitted with "
+            f"({listed(missing)}): the names in adata.var_names must be of the same kind."
+        )
+    if len(where) < len(present):
+        raise ValueError("adata has several variables of one name: call adata.var_names_make_unique() first.")
+    return [where[name] for name in names]
+
+
+def _columns(X: Any, positions: list[int] | None) -> Any:
+    if positions is None:
+        return X
+    return ChosenColumns(X, positions) if isinstance(X, Rows) else X[:, positions]
+
+
+def _write(adata: Any, places: np.ndarray, estimator: ParametricMap, chosen: str, key_added: str | None) -> None:
+    method = next((name for name, kind in METHODS.items() if kind is type(estimator)), type(estimator).__name__)
+    said = {"method": method, "use_rep": chosen, "tsee_version": version("tsee")}
+    said |= {name: plain(value) for name, value in estimator.get_params(deep=False).items()}
+    adata.obsm[key_added or "X_tsee"] = places
+    # None cannot be written to every .h5ad file.
+    adata.uns[key_added or "tsee"] = {"params": {name: value for name, value in said.items() if value is not None}}

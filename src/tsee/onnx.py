@@ -1,0 +1,208 @@
+"""A fitted model as one ONNX file, for programs without Python. onnx is imported only when one is written."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from tsee.estimators.base import ParametricMap
+from tsee.files.replacing import beside, put_in_place
+from tsee.messages import ExportWarning, warn
+from tsee.persistence import ModelError
+from tsee.preprocessing import Preprocessing
+
+__all__ = ["export"]
+
+INPUT, OUTPUT = "rows", "places"
+# What a file of Protocol Buffers can hold, less some room for all that is not weights.
+MOST_BYTES = 2**31 - 2**24
+# A float32 row may be off by this much of the data's spread before its place is not that of the float64 row.
+TOLERATED_ROUNDING = 1e-3
+
+
+def export(estimator: ParametricMap, path: str | PathLike[str]) -> None:
+    """Write the forward pass of a fitted estimator as one ONNX file.
+
+    The input ``rows`` is raw data, float32 of shape (n, n_features), any number of rows at once; the output
+    ``places`` is float32 of shape (n, n_components): what ``transform`` gives for these rows with
+    ``placement="forward"``. Centring, scale and PCA are in the file. So are, as metadata, ``estimator``,
+    ``tsee_version``, ``placement`` and, if the model has them, ``feature_names`` (a JSON list).
+
+    A file that was there is replaced at the very end, in one step: if the export fails, it is what it was.
+
+    Parameters
+    ----------
+    estimator : DtSEE, HotSEE, PtSNE or HotSNE
+        The fitted model. One that places new rows among its exemplars (``placement="refined"``) exports its network
+        alone, and a warning says so.
+    path : str or path
+        The file to write, such as ``"model.onnx"``.
+
+    Raises
+    ------
+    ImportError
+        If onnx and onnxscript are not installed: ``pip install 'tsee[onnx]'``.
+    ModelError
+        If the network cannot be expressed in ONNX, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import onnx
+    >>> from sklearn.datasets import load_digits
+    >>> import tsee
+    >>> X = load_digits().data
+    >>> see = tsee.DtSEE(max_epochs=1, placement="forward", random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tsee.onnx.export(see, f"{folder}/digits.onnx")
+    ...     model = onnx.load(f"{folder}/digits.onnx")
+    >>> model.graph.input[0].name, model.graph.output[0].name
+    ('rows', 'places')
+    """
+    check_is_fitted(estimator)
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ImportError("Export to ONNX needs onnx and onnxscript: pip install 'tsee[onnx]'.") from error
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise ModelError(f"{str(path)!r} is a folder: name a file to export to, such as 'model.onnx'.")
+    _warn_of_differences(estimator)
+    content = _exported(estimator)
+    temporary = beside(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content)
+        put_in_place(temporary, target)
+    except OSError as error:
+        raise ModelError(
+            f"The model cannot be exported to {str(path)!r} ({error.strerror or error}), and what was there is as it "
+            "was: choose a place that you may write to, with room on its disk."
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+class _ForwardPass(nn.Module):
+    """From raw float32 rows to places: the steps of `Preprocessing`, then the network itself."""
+
+    mean: Tensor
+    basis: Tensor | None
+
+    def __init__(self, preprocessing: Preprocessing, network: nn.Module):
+        super().__init__()
+        # float32 as the rows are: `transform` centres float32 rows with it too.
+        self.register_buffer("mean", torch.from_numpy(preprocessing.mean.astype(np.float32)))
+        self.register_buffer("basis", None if preprocessing.basis is None else torch.from_numpy(preprocessing.basis))
+        self.factor = 1 / preprocessing.scale
+        self.network = network
+
+    def forward(self, rows: Tensor) -> Tensor:
+        inputs = (rows - self.mean) * self.factor
+        if self.basis is not None:
+            inputs = inputs @ self.basis
+        places: Tensor = self.network(inputs).float()
+        return places
+
+
+def _warn_of_differences(estimator: ParametricMap) -> None:
+    """Say where the file's places are not those that ``transform`` gives."""
+    if (getattr(estimator, "placement", None) or getattr(estimator, "placement_", "forward")) == "refined":
+        warn(
+            "The model places new rows among its exemplars (placement='refined'), which an ONNX file cannot: it has "
+            "the network alone, and gives what transform gives with placement='forward'.",
+            ExportWarning,
+        )
+    preprocessing = estimator.preprocessing_
+    rounding = np.abs(preprocessing.mean) * float(np.finfo(np.float32).eps) / 2 / preprocessing.scale
+    if rounding.max() > TOLERATED_ROUNDING:
+        names = getattr(estimator, "feature_names_in_", range(len(rounding)))
+        warn(
+            f"The values of feature {names[int(rounding.argmax())]!r} are so large beside their spread that float32, "
+            "which an ONNX file takes, blurs them: subtract a constant from them before fit and before the file.",
+            ExportWarning,
+        )
+
+
+def _exported(estimator: ParametricMap) -> bytes:
+    """The content of the file."""
+    network = copy.deepcopy(estimator.network_).cpu()
+    module = _ForwardPass(estimator.preprocessing_, network).eval()
+    size = sum(value.nbytes for value in module.state_dict().values())
+    if size > MOST_BYTES:
+        raise ModelError(
+            f"The weights take {size / 2**30:.1f} GB, and an ONNX file has room for 2: fit a smaller network, or one "
+            "with PCA before it (n_inputs)."
+        )
+    example = (torch.zeros(2, estimator.n_features_in_),)
+    try:
+        with _quiet():
+            # In two steps: alone, torch.onnx.export tries harder and drops what holds for some numbers of rows only.
+            graph = torch.export.export(module, example, dynamic_shapes=({0: torch.export.Dim("n")},), strict=False)
+            program = torch.onnx.export(
+                graph,
+                dynamo=True,
+                verbose=False,
+                input_names=[INPUT],
+                output_names=[OUTPUT],
+                dynamic_shapes=({0: "n"},),
+            )
+        assert program is not None
+        model: Any = program.model_proto
+    except Exception as error:  # the exporter meets what it cannot do with every kind of error
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(". ")
+        raise ModelError(
+            f"The network ({type(network).__name__}) cannot be exported to ONNX ({reason}): use operations that "
+            "torch.onnx knows, in a way that hangs neither on the values of the rows nor on their number."
+        ) from error
+    _forget_how(model.graph)
+    said = {"estimator": type(estimator).__name__, "tsee_version": version("tsee"), "placement": "forward"}
+    if hasattr(estimator, "feature_names_in_"):
+        names = [str(name) for name in estimator.feature_names_in_]
+        said["feature_names"] = json.dumps(names, ensure_ascii=False)
+    for key, value in said.items():
+        model.metadata_props.add(key=key, value=value)
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
+
+
+def _forget_how(graph: Any) -> None:
+    """Drop torch's notes on how each part came about: they hold paths of this computer."""
+    for part in (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        del part.metadata_props[:]
+    del graph.metadata_props[:]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporter says of itself, of libraries that are not needed, and of each step that failed."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.fx")]
+    levels = [logger.level for logger in loggers]
+    with contextlib.ExitStack() as stack:
+        for logger, level in zip(loggers, levels, strict=True):
+            stack.callback(logger.setLevel, level)
+            logger.setLevel(logging.ERROR)
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+        yield
