@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from tsee.files import open_table
 from tsee.files.errors import listed
 from tsee.files.opening import has_columns
-from tsee.files.rows import ArrayRows, ChosenColumns, Rows, check_numeric
+from tsee.files.rows import ChosenColumns, Rows, check_numeric
 from tsee.messages import DataWarning, warn
 
 __all__ = ["blocks", "blocks_in_cache", "check_rows", "dense"]
@@ -49,8 +49,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if isinstance(X, str | PathLike):
         X = _open(X, names)
     elif _read_by_slice(X):
-        check_numeric(X, "X")
-        X = ArrayRows(X, getattr(X, "filename", None) or "X")
+        X = SlicedArray(X)
     if isinstance(X, Rows):
         return _check_stored(estimator, X, names, reset=reset)
     if isinstance(X, torch.Tensor):
@@ -58,6 +57,8 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             raise TypeError(f"X is a tensor of layout {X.layout}: give X.to_dense() or a scipy CSR matrix instead.")
         X = X.detach().cpu()
         X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame, a query that was not run yet: give X.collect() instead.")
     _check_columns_numeric(X)
     columns = list(getattr(X, "columns", []))
     X = validate_data(
@@ -71,6 +72,21 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     )
     _check_finite(X, columns)
     return X
+
+
+class SlicedArray(Rows):
+    """Anything with a shape, a dtype and slices, dense or CSR, that is not a file of its own."""
+
+    def __init__(self, X: Any) -> None:
+        check_numeric(X, "X")
+        super().__init__(X.shape, X.dtype, "X")
+        self._X = X
+
+    def __getitem__(self, rows: slice) -> Any:
+        block = self._X[rows]
+        block = block.tocsr() if scipy.sparse.issparse(block) else np.asarray(block, dtype=self.dtype)
+        _check_finite(block, [], rows.start)
+        return block
 
 
 def _open(path: str | PathLike[str], names: Any) -> Rows:
@@ -138,8 +154,9 @@ def _check_columns_numeric(X: Any) -> None:
         if getattr(dtype, "kind", "O") in "biuf" or any(word in str(dtype) for word in ("Int", "Float", "Bool")):
             continue
         try:
-            np.asarray(X[name]).astype(np.float64)
-            numeric = getattr(dtype, "kind", "O") not in "mM"  # numpy takes dates for numbers
+            values = np.asarray(X[name])
+            values.astype(np.float64)
+            numeric = values.dtype.kind not in "mM"  # numpy takes dates for numbers
         except (TypeError, ValueError):
             numeric = False
         if not numeric:
@@ -148,8 +165,8 @@ def _check_columns_numeric(X: Any) -> None:
             )
 
 
-def _check_finite(X: Any, columns: list[Any]) -> None:
-    """Refuse NaN and infinity, naming the first place."""
+def _check_finite(X: Any, columns: list[Any], start: int = 0) -> None:
+    """Refuse NaN and infinity, naming the first place; ``start`` is the number of the first row."""
     if X.dtype.kind != "f":
         return
     values = X.data if scipy.sparse.issparse(X) else X
@@ -166,6 +183,6 @@ def _check_finite(X: Any, columns: list[Any]) -> None:
             row, column = rows.start + int(first[0]), int(first[1])
         name = repr(columns[column]) if columns else str(column)
         raise ValueError(
-            f"X contains {what} in row {row}, column {name}: fill such values in "
+            f"X contains {what} in row {start + row}, column {name}: fill such values in "
             "(for example with sklearn.impute.SimpleImputer) or leave those rows out."
         )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tsee.data import blocks
 from tsee.neighbors import Candidates, nearest
 
 __all__ = ["Reach", "gaps", "spread_out"]
@@ -62,7 +63,7 @@ def gaps(inputs: Tensor, outside: Tensor, candidates: Candidates, own: Tensor | 
 def spread_out(n_rows: int) -> Iterator[slice]:
     """Slices evenly over all rows, in order: all of them where there are few."""
     if n_rows <= SLICES * SLICE_ROWS:
-        yield slice(0, n_rows)
+        yield from blocks(n_rows)
         return
     for i in range(SLICES):
         start = i * (n_rows - SLICE_ROWS) // (SLICES - 1)
