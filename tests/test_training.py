@@ -12,9 +12,9 @@ from tsee.store import Batch, MemoryStore
 from tsee.training import train
 
 
-def store_of(generator):
+def store_of():
     """A hundred rows, of which the one column is their number."""
-    store = MemoryStore(100, generator)
+    store = MemoryStore(100, 0)
     store.append({"row": torch.arange(100)})
     return store
 
@@ -31,9 +31,9 @@ def problem():
 
 
 def run(network, loss_of, **changes):
-    settings = dict(batch_size=20, max_epochs=30, learning_rate=0.1, optimizer="adam")
+    settings = dict(n_steps=5, max_epochs=30, learning_rate=0.1, optimizer="adam", generator=torch.Generator())
     settings.update(changes)
-    return train(network, loss_of, store_of(torch.Generator().manual_seed(0)), **settings)
+    return train(network, loss_of, store_of(), **settings)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "cg"])
@@ -118,7 +118,7 @@ def test_conjugate_gradient_searches_one_function_a_batch():
         draws.append((tuple(batch["row"].tolist()), float(torch.rand(1, generator=generator))))
         return loss_of(net, batch) + draws[-1][1]
 
-    train(network, noisy, store_of(generator), batch_size=50, max_epochs=3, learning_rate=0.1, optimizer="cg")
+    run(network, noisy, n_steps=2, max_epochs=3, optimizer="cg", generator=generator)
     by_batch = {}
     for rows, value in draws[:-1]:
         by_batch.setdefault(rows, set()).add(value)

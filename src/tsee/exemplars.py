@@ -11,7 +11,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Centres", "choose_centres", "choose_points", "take"]
+from tsee.parallel import share, total
+
+__all__ = ["Centres", "choose_centres", "choose_points", "take", "take_own"]
 
 SEEDINGS = ("k-means||", "random")
 # Scalable k-means++ takes about OVERSAMPLING * n_exemplars candidates in each of ROUNDS rounds. Four times as
@@ -108,7 +110,9 @@ def choose_centres(
     ----------
     X : Tensor of shape (n, d), float32
         The rows. Anything with ``shape`` whose slices ``X[a:b]`` are such tensors will do: it is read only by
-        consecutive slices of bounded size, in passes from the start. Only vectors of n are kept beside it.
+        consecutive slices of bounded size, in passes from the start. Only vectors of n are kept beside it. Of several
+        processes (see `tsee.parallel`) each gives its own rows, and all get the same centres: those of all rows, to
+        rounding the same as from one process.
     n_exemplars : int
         The number of centres, z.
     seeding : {"k-means||", "random"}
@@ -135,8 +139,9 @@ def choose_centres(
     if len(X.shape) != 2 or X.shape[0] < 1:
         raise ValueError(f"'X' must have two dimensions and at least one row. Got {tuple(X.shape)} instead.")
     device = torch.device(device)
-    if seeding == "random" or X.shape[0] <= n_exemplars:
-        E = take(X, choose_points(X.shape[0], n_exemplars, generator))
+    _, n = share(X.shape[0])
+    if seeding == "random" or n <= n_exemplars:
+        E = take(X, choose_points(n, n_exemplars, generator))
     else:
         E, weights = _candidates(X, n_exemplars, generator, device)
         if len(E) > n_exemplars:
@@ -151,7 +156,7 @@ def _check_at_least(name: str, value: int, least: int) -> None:
 
 @dataclass(frozen=True)
 class _Clusters:
-    """What one pass over the rows finds. Several processes would add up their ``sums`` and ``counts``."""
+    """What one pass over the rows of all processes finds."""
 
     labels: Tensor  # (n,) the nearest centre of each row
     squared: Tensor  # (n,) the squared distance to it
@@ -184,13 +189,16 @@ def _kmeans(
 
 
 def _assign(X: Rows, E: Tensor, device: torch.device) -> _Clusters:
-    labels = torch.empty(X.shape[0], dtype=torch.int64)
-    squared = torch.empty(X.shape[0])
+    start, n = share(X.shape[0])
+    labels = torch.zeros(n, dtype=torch.int64)
+    squared = torch.zeros(n)
     sums = torch.zeros(E.shape, dtype=torch.float64)
     nearest = _nearest_of(E, device)
     for rows, block in _blocks(X, len(E)):
-        labels[rows], squared[rows] = nearest(block)
-        sums.index_add_(0, labels[rows], block.to("cpu", torch.float64))
+        mine = slice(start + rows.start, start + rows.stop)
+        labels[mine], squared[mine] = nearest(block)
+        sums.index_add_(0, labels[mine], block.to("cpu", torch.float64))
+    labels, squared, sums = total(labels), total(squared), total(sums)
     return _Clusters(labels, squared, sums, torch.bincount(labels, minlength=len(E)))
 
 
@@ -226,7 +234,7 @@ def _candidates(X: Rows, n_exemplars: int, generator: torch.Generator, device: t
 
     Rounds go on past their number as long as candidates are fewer than exemplars and rows are left to draw.
     """
-    n = X.shape[0]
+    _, n = share(X.shape[0])
     labels = torch.zeros(n, dtype=torch.int64)
     squared = torch.full((n,), torch.inf)
     drawn = (_uniform(1, generator) * n).long()
@@ -300,7 +308,16 @@ def _blocks(X: Rows, n_columns: int) -> Iterator[tuple[slice, Tensor]]:
 
 
 def take(X: Rows, indices: Tensor) -> Tensor:
-    """The rows of the ascending ``indices``, read in order."""
+    """The rows of the ascending ``indices``, read in order; numbered over all processes, whichever has them."""
+    start, _ = share(X.shape[0])
+    taken = torch.zeros((len(indices), X.shape[1]))
+    first, last = torch.searchsorted(indices, torch.tensor([start, start + X.shape[0]])).tolist()
+    taken[first:last] = take_own(X, indices[first:last] - start)
+    return total(taken)
+
+
+def take_own(X: Rows, indices: Tensor) -> Tensor:
+    """Rows of this process by their ascending numbers in it, read in order."""
     taken = torch.empty((len(indices), X.shape[1]))
     for rows, block in _blocks(X, 1):
         first, last = torch.searchsorted(indices, torch.tensor([rows.start, rows.stop])).tolist()

@@ -6,6 +6,9 @@ map. With :math:`w(y, v) = (1 + |y - v|^2)^{-1}` and Q = w / Z it splits into th
 .. math:: KL(P || Q) = \sum p \log p \; + \; \sum p \log(1 + |y - v|^2) \; + \; \log Z,
 
 a constant, an *attraction* along the pairs that carry probability, and a *repulsion* over all pairs.
+
+A batch may be spread over several processes (see `tsee.parallel`): each gives its own points, and the losses and
+normalisers are those of all points together.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tsee.data import blocks_in_cache
+from tsee.parallel import count, gathered, summed
 
 __all__ = [
+    "distance_loss",
     "exemplar_loss",
     "log_normalizer",
     "noise_contrastive_loss",
@@ -41,8 +46,10 @@ def pairwise_loss(Y: Tensor, P: Tensor) -> Tensor:
     P : Tensor of shape (n, n)
         Joint probabilities, zero on the diagonal, summing to 1 (equation 3).
     """
-    pull, log_z = _DensePairs.apply(Y, Y, P, torch.arange(len(Y), device=Y.device))
-    return sum((torch.xlogy(P[rows], P[rows]).sum() for rows in blocks_in_cache(*P.shape)), pull + log_z)
+    pull, z = _DensePairs.apply(Y, Y, P, torch.arange(len(Y), device=Y.device))
+    loss = sum((torch.xlogy(P[rows], P[rows]).sum() for rows in blocks_in_cache(*P.shape)), pull + z.log())
+    # Pairs are those within a process: over several, the loss is the mean of theirs.
+    return summed(loss * len(Y)) / count(len(Y))
 
 
 def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None = None) -> Tensor:
@@ -62,8 +69,9 @@ def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None = None) ->
     own : Tensor of shape (n,), optional
         For each point the exemplar that it is itself, or -1: such a pair counts for nothing.
     """
-    pull, log_z = _DensePairs.apply(Y, V, P, own)
-    return _entropy_term(P) + pull / len(Y) + log_z
+    pull, z = _DensePairs.apply(Y, V, P, own)
+    n = count(len(Y))
+    return summed(_entropy_term(P, n) + pull / n) + summed(z).log()
 
 
 def noise_contrastive_loss(
@@ -92,8 +100,9 @@ def noise_contrastive_loss(
     near_distances = _squared_distances(Y[:, None, :], near)
     noise_distances = _squared_distances(Y[:, None, :], noise)
     z = (1 / (1 + near_distances)).sum() + noise_weight * (1 / (1 + noise_distances)).sum()
-    pull = (probabilities * torch.log1p(near_distances)).sum() / len(Y)
-    return _entropy_term(probabilities) + pull + z.log()
+    n = count(len(Y))
+    pull = (probabilities * torch.log1p(near_distances)).sum() / n
+    return summed(_entropy_term(probabilities, n) + pull) + summed(z).log()
 
 
 def sampled_loss(Y: Tensor, V: Tensor, weights: Tensor | None = None, exaggeration: float = 1.0) -> Tensor:
@@ -119,19 +128,32 @@ def sampled_loss(Y: Tensor, V: Tensor, weights: Tensor | None = None, exaggerati
     exaggeration : float
         a, a factor on the attraction: above 1 it draws clusters together.
     """
-    pull = torch.log1p(_squared_distances(Y, V)).mean()
-    return exaggeration * pull + log_normalizer(Y, V, weights) - math.log(len(Y))
+    n = count(len(Y))
+    pull = torch.log1p(_squared_distances(Y, V)).sum() / n
+    everyone = None if weights is None else gathered(weights)
+    return exaggeration * summed(pull) + log_normalizer(Y, gathered(V), everyone) - math.log(n)
+
+
+def distance_loss(Y: Tensor, targets: Tensor) -> Tensor:
+    r"""How far points are from given places, :math:`\frac1n \sum_i \log(1 + |y_i - t_i|^2)`: the attraction to them.
+
+    Parameters
+    ----------
+    Y : Tensor of shape (n, h)
+        The places of the batch.
+    targets : Tensor of shape (n, h)
+        Where they are to be.
+    """
+    return summed(torch.log1p(_squared_distances(Y, targets)).sum()) / count(len(Y))
 
 
 def log_normalizer(Y: Tensor, V: Tensor, weights: Tensor | None = None) -> Tensor:
     r""":math:`\log \sum_i \sum_k u_k (1 + |y_i - v_k|^2)^{-1}`, the logarithm of the sum in equation 10."""
-    log_z: Tensor = _DensePairs.apply(Y, V, None, None, weights)[1]
-    return log_z
+    return summed(_DensePairs.apply(Y, V, None, None, weights)[1]).log()
 
 
-def _entropy_term(probabilities: Tensor) -> Tensor:
+def _entropy_term(probabilities: Tensor, n: int) -> Tensor:
     """The sum of p log p with p the probabilities divided by the number of points."""
-    n = len(probabilities)
     # The division is taken out of the logarithm: p / n can vanish where p does not.
     return (torch.xlogy(probabilities, probabilities).sum() - math.log(n) * probabilities.sum()) / n
 
@@ -141,7 +163,7 @@ def _squared_distances(Y: Tensor, V: Tensor) -> Tensor:
 
 
 class _DensePairs(torch.autograd.Function):
-    """Attraction and log-normaliser over all pairs of Y and V, with one matrix of pairs kept for both.
+    """Attraction and normaliser over all pairs of Y and V, with one matrix of pairs kept for both.
 
     The distances are summed from differences (products would lose the digits that tell near points
     apart), and the gradient needs only squares of the similarities: it is finite where points coincide.
@@ -165,17 +187,17 @@ class _DensePairs(torch.autograd.Function):
             known = torch.nonzero(own >= 0).squeeze(1)
             similarities[known, own[known]] = 0
         z = similarities.sum() if weights is None else (similarities @ weights).sum()
-        ctx.save_for_backward(Y, V, P, similarities, z, weights)
-        return pull, z.log()
+        ctx.save_for_backward(Y, V, P, similarities, weights)
+        return pull, z
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_pull: Tensor, grad_log_z: Tensor) -> tuple[Tensor | None, ...]:
-        Y, V, P, similarities, z, weights = ctx.saved_tensors
+    def backward(ctx: Any, grad_pull: Tensor, grad_z: Tensor) -> tuple[Tensor | None, ...]:
+        Y, V, P, similarities, weights = ctx.saved_tensors
         grad_Y, grad_V = torch.empty_like(Y), torch.zeros_like(V)
-        push, pull = -grad_log_z / z, float(grad_pull)
+        push, pull = -float(grad_z), float(grad_pull)
         for rows in blocks_in_cache(*similarities.shape):
-            # d log Z / d d2 = -u w^2 / Z and d pull / d d2 = p w: (rows, columns)
+            # d Z / d d2 = -u w^2 and d pull / d d2 = p w: (rows, columns)
             force = similarities[rows].square().mul_(push)
             if weights is not None:
                 force *= weights

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
+from tsee.parallel import total
+
 __all__ = ["ConjugateGradient", "scheduled_rate"]
 
 
@@ -146,7 +148,7 @@ class ConjugateGradient:
         loss = closure()
         gradients = torch.autograd.grad(loss, self.parameters, allow_unused=True)
         filled = [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, gradients, strict=True)]
-        return float(loss.detach()), self._gather(filled)
+        return float(loss.detach()), total(self._gather(filled))
 
     def _gather(self, tensors: list[Tensor]) -> Tensor:
         return torch.cat([t.reshape(-1) for t in tensors])

@@ -156,7 +156,9 @@ def _describe(estimator: ParametricMap, checksum: str) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "tsee_version": version("tsee"),
         "estimator": type(estimator).__name__,
-        "parameters": {name: plain(value) for name, value in estimator.get_params(deep=False).items()},
+        "parameters": {
+            name: plain(value) for name, value in estimator.get_params(deep=False).items() if name != "checkpoint"
+        },
         "network": {"kind": type(network).__name__, "config": getattr(network, "config", None)},
         "scale": estimator.preprocessing_.scale,
         "n_features_in": estimator.n_features_in_,

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tsee.data import blocks, dense
+from tsee.parallel import count, largest, total
 
 __all__ = ["Inputs", "Preprocessing", "evenly", "fit_preprocessing"]
 
@@ -75,7 +76,7 @@ class Inputs:
     """
 
     def __init__(self, X: Any, preprocessing: Preprocessing) -> None:
-        self._X, self._preprocessing = X, preprocessing
+        self._X, self.preprocessing = X, preprocessing
         self.shape = (int(X.shape[0]), preprocessing.n_inputs)
 
     def __len__(self) -> int:
@@ -85,7 +86,7 @@ class Inputs:
         start, stop, _ = rows.indices(len(self))
         made = torch.empty((stop - start, self.shape[1]))
         for part in blocks(stop - start):
-            made[part] = evenly(self._preprocessing, dense(self._X, slice(start + part.start, start + part.stop)))
+            made[part] = evenly(self.preprocessing, dense(self._X, slice(start + part.start, start + part.stop)))
         return made
 
 
@@ -111,18 +112,22 @@ def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) 
     The scale makes the mean variance of an input 1, so that pixels in 0..255 and in 0..1 are the same
     to everything that follows.
     """
-    n_rows, n_features = X.shape
+    n_features = X.shape[1]
+    n_rows = count(X.shape[0])
     mean = np.zeros(n_features)
-    for rows in blocks(n_rows):
+    for rows in blocks(X.shape[0]):
         mean += (dense(X, rows).astype(np.float64) / n_rows).sum(0)
+    mean = total(torch.from_numpy(mean)).numpy()
     # Squares are summed in units of the largest deviation: they neither overflow nor vanish.
-    largest = max(float(np.abs(dense(X, rows) - mean).max()) for rows in blocks(n_rows))
+    deviation = largest(max(float(np.abs(dense(X, rows) - mean).max()) for rows in blocks(X.shape[0])))
     # Deviations of no more than the data's own precision are none; in units of 1 they stay as small as they are.
     precision = float(np.abs(mean).max()) * 8 * float(np.finfo(np.result_type(X.dtype, np.float32)).eps)
-    varies = largest > precision
-    unit = Preprocessing(mean, largest if varies else 1.0, None)
+    varies = deviation > precision
+    unit = Preprocessing(mean, deviation if varies else 1.0, None)
     if n_inputs is None or n_inputs >= n_features:
-        variance = sum(float(unit(dense(X, rows)).double().square().sum()) for rows in blocks(n_rows)) / n_rows
+        squares = sum(unit(dense(X, rows)).double().square().sum() for rows in blocks(X.shape[0]))
+        assert isinstance(squares, Tensor)
+        variance = float(total(squares)) / n_rows
         return Preprocessing(mean, unit.scale * (variance / n_features) ** 0.5 if varies else 1.0, None)
     kept = min(n_inputs, n_rows - 1)
     if n_features <= MAX_COVARIANCE:
@@ -145,9 +150,9 @@ def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) 
 
 def _product(X: Any, unit: Preprocessing, span: Tensor | None) -> Tensor:
     """The covariance of ``X``, or its product with ``span``, summed in float64 over blocks."""
-    total: Tensor | float = 0.0
+    products: Tensor | float = 0.0
     for rows in blocks(X.shape[0]):
         block = unit(dense(X, rows))  # (rows, features)
-        total = total + (block.T @ (block if span is None else block @ span)).double()
-    assert isinstance(total, Tensor)
-    return total / X.shape[0]
+        products = products + (block.T @ (block if span is None else block @ span)).double()
+    assert isinstance(products, Tensor)
+    return total(products) / count(X.shape[0])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tsee.files.scratch import Scratch, writing
 
-__all__ = ["Batch", "DiskStore", "MemoryStore", "Store", "new_store", "smallest_batch", "steps_per_epoch"]
+__all__ = ["Batch", "DiskStore", "MemoryStore", "Store", "new_store", "seed_of", "smallest_batch", "steps_per_epoch"]
 
 # Rows that are shuffled together: they are what a store on disk holds in memory.
 BUCKET_ROWS = 2**16
@@ -39,21 +39,26 @@ class Batch:
 
 
 def steps_per_epoch(n_rows: int, batch_size: int) -> int:
-    """The number of batches; none is of a single row, which would have no pairs."""
-    return max(1, min(math.ceil(n_rows / batch_size), n_rows // 2))
+    """The number of batches; none is of a single row, which would have no pairs, or of more than a bucket."""
+    return max(1, min(math.ceil(n_rows / min(batch_size, BUCKET_ROWS)), n_rows // 2))
 
 
-def smallest_batch(n_rows: int, batch_size: int) -> int:
-    """The rows of the smallest batch that a store of so many rows gives."""
-    bucket = n_rows // math.ceil(n_rows / BUCKET_ROWS)
-    return bucket // steps_per_epoch(bucket, batch_size)
+def smallest_batch(n_rows: int, n_steps: int) -> int:
+    """The rows of the smallest batch that a store of so many rows gives in so many steps."""
+    n_buckets = math.ceil(n_rows / BUCKET_ROWS)
+    return (n_rows // n_buckets) // math.ceil(n_steps / n_buckets)
 
 
-def new_store(n_rows: int, columns: Columns, generator: torch.Generator, *, on_disk: bool) -> Store:
+def seed_of(*numbers: int) -> int:
+    """A seed made of several numbers: what is drawn for one has nothing to do with what is drawn for its neighbour."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
+
+
+def new_store(n_rows: int, columns: Columns, seed: int, *, on_disk: bool) -> Store:
     """A store for rows with such columns: on disk if it may be there, and memory would hold too much."""
     width = sum(values[0].numel() * values.element_size() for values in columns.values())
     kind = DiskStore if on_disk and n_rows * width > MEMORY else MemoryStore
-    return kind(n_rows, generator)
+    return kind(n_rows, seed)
 
 
 class Store:
@@ -68,15 +73,15 @@ class Store:
     ----------
     n_rows : int
         How many rows there will be.
-    generator : torch.Generator
-        The source of randomness.
+    seed : int
+        What the buckets and the orders hang on.
     """
 
-    def __init__(self, n_rows: int, generator: torch.Generator) -> None:
-        self.n_rows = n_rows
-        self.generator = generator
+    def __init__(self, n_rows: int, seed: int) -> None:
+        self.n_rows, self.seed = n_rows, seed
         self.n_buckets = math.ceil(n_rows / BUCKET_ROWS)
         self._filled = 0
+        self._dealer = torch.Generator().manual_seed(seed)
         self._left = torch.empty(0, dtype=torch.int64)  # of the last row of shares, those not dealt yet
 
     def append(self, columns: Mapping[str, Tensor]) -> None:
@@ -85,21 +90,24 @@ class Store:
         self._put(dict(columns), self._deal(n), self._filled)
         self._filled += n
 
-    def n_steps(self, batch_size: int) -> int:
-        """The batches of an epoch."""
-        return sum(steps_per_epoch(size, batch_size) for size in self._sizes())
-
-    def batches(self, batch_size: int, epoch: int) -> Iterator[Batch]:
-        """All rows in a random order, in batches of even size.
+    def batches(self, n_steps: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+        """All rows in a random order that hangs on the epoch only, in so many batches of even size.
 
         Even shares in place of full batches and a rest: a rest of a few rows would be a step as large as
-        any other, taken on next to nothing.
+        any other, taken on next to nothing. The first ``skip`` batches are left out.
         """
         sizes = self._sizes()
-        for bucket in self._permutation(self.n_buckets).tolist():
-            take = self._open(bucket)
-            for rows in self._permutation(sizes[bucket]).tensor_split(steps_per_epoch(sizes[bucket], batch_size)):
-                yield Batch(take(rows), epoch)
+        generator = torch.Generator().manual_seed(seed_of(self.seed, epoch))
+        done = 0
+        for i, bucket in enumerate(torch.randperm(self.n_buckets, generator=generator).tolist()):
+            steps = (i + 1) * n_steps // self.n_buckets - i * n_steps // self.n_buckets
+            order = torch.randperm(sizes[bucket], generator=generator)
+            wanted = order.tensor_split(steps)[max(0, skip - done) :]
+            done += steps
+            if wanted:
+                take = self._open(bucket)
+                for rows in wanted:
+                    yield Batch(take(rows), epoch)
 
     def close(self) -> None:
         """Let go of what is stored."""
@@ -111,15 +119,12 @@ class Store:
         """A function that takes rows out of a bucket by their positions in it."""
         raise NotImplementedError
 
-    def _permutation(self, n: int) -> Tensor:
-        return torch.randperm(n, generator=self.generator) if n > 1 else torch.zeros(n, dtype=torch.int64)
-
     def _deal(self, n: int) -> Tensor:
         """The buckets of the next n rows."""
         if self.n_buckets == 1:
             return torch.zeros(n, dtype=torch.int64)
         shares = math.ceil(max(0, n - len(self._left)) / self.n_buckets)
-        drawn = torch.rand(shares, self.n_buckets, generator=self.generator).argsort(1)
+        drawn = torch.rand(shares, self.n_buckets, generator=self._dealer).argsort(1)
         dealt, self._left = torch.cat([self._left, drawn.flatten()]).tensor_split([n])
         return dealt
 
@@ -130,8 +135,8 @@ class Store:
 class MemoryStore(Store):
     """A store in memory; its columns are in the order of the rows."""
 
-    def __init__(self, n_rows: int, generator: torch.Generator) -> None:
-        super().__init__(n_rows, generator)
+    def __init__(self, n_rows: int, seed: int) -> None:
+        super().__init__(n_rows, seed)
         self.columns: Columns = {}
         self._buckets = torch.zeros(n_rows if self.n_buckets > 1 else 0, dtype=torch.int32)
         self._members: tuple[Tensor, ...] | None = None
@@ -165,8 +170,8 @@ class MemoryStore(Store):
 class DiskStore(Store):
     """A store in a temporary file, a stretch of it for each bucket: memory holds one bucket at a time."""
 
-    def __init__(self, n_rows: int, generator: torch.Generator) -> None:
-        super().__init__(n_rows, generator)
+    def __init__(self, n_rows: int, seed: int) -> None:
+        super().__init__(n_rows, seed)
         self._scratch = Scratch()
         self._path = self._scratch.path("rows")
         self._room = math.ceil(n_rows / self.n_buckets)

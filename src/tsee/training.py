@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from tsee.checkpoint import Checkpoint, State
 from tsee.messages import TrainingWarning, warn
 from tsee.optimizers import ConjugateGradient, scheduled_rate
+from tsee.parallel import count, rank, size, total
 from tsee.progress import progress_bar
-from tsee.store import Batch, Store
+from tsee.store import Batch, Store, seed_of
 
 __all__ = ["History", "Loss", "train"]
 
@@ -37,64 +39,96 @@ def train(
     loss_of: Loss,
     store: Store,
     *,
-    batch_size: int,
+    n_steps: int,
     max_epochs: int,
     learning_rate: float,
     optimizer: str,
+    generator: torch.Generator,
     at_step: Callable[[float], None] = lambda progress: None,
+    checkpoint: Checkpoint | None = None,
+    state: State | None = None,
     verbose: bool = False,
 ) -> History:
-    """Lower ``loss_of(network, batch)`` over the random batches of a store, in place.
+    """Lower ``loss_of(network, batch)`` over the random batches of a store, ``n_steps`` an epoch, in place.
 
-    ``at_step`` is told before each step what share of all steps has been taken.
+    ``generator``, and torch's global one, are seeded before each step, so that what is drawn in it hangs on nothing
+    that came before. ``at_step`` is told before each step what share of all steps has been taken.
+
+    With a ``checkpoint`` the state is kept after each epoch and at intervals, and training goes on from the ``state``
+    that it is given to the same end. Of several processes each has a store of its own rows, and all of them take
+    every step together.
 
     A keyboard interrupt ends training and keeps what was learned; a loss that is not finite or that
     diverges ends it and restores the last good weights. Either says so in a `TrainingWarning`.
     """
+    state = state or State()
+    before = len(state.loss) - state.epoch  # epochs of an earlier stage
     history = History()
-    n_batches = store.n_steps(batch_size)
-    n_steps = n_batches * max_epochs
+    n_all, n_rows = n_steps * max_epochs, count(store.n_rows)
     parameters = [p for p in network.parameters() if p.requires_grad]
     adam = torch.optim.Adam(parameters, lr=learning_rate, betas=BETAS) if optimizer == "adam" else None
     conjugate = ConjugateGradient(parameters) if optimizer == "cg" else None
+    if state.part("network."):
+        network.load_state_dict(state.part("network."))
+        _restore_adam(adam, state)
     # The weights that an epoch ended with are good once a loss has been computed from them.
-    good: tuple[int, dict[str, Tensor]] = (0, _copy(network))
+    good: tuple[int, dict[str, Tensor]] = (state.epoch, state.part("ended.") or _copy(network))
     ended = good
-    lowest = math.inf
+    lowest = min(state.loss[before:], default=math.inf)
     network.train()
-    bar = progress_bar(n_steps, "training", "step", verbose=verbose)
+    bar = progress_bar(n_all, "training", "step", verbose=verbose)
+    bar.update(state.epoch * n_steps + state.step)
+
+    def keep(epoch: int, step: int, sum_of_losses: float) -> None:
+        assert checkpoint is not None
+        tensors = {f"network.{name}": value for name, value in network.state_dict().items()}
+        tensors |= {f"ended.{name}": value for name, value in ended[1].items()}
+        tensors |= _state_of_adam(adam) | {f"fixed.{name}": value for name, value in state.part("fixed.").items()}
+        losses, rates = state.loss[:before] + history.loss, state.learning_rate[:before] + history.learning_rate
+        checkpoint.write(State(state.stage, epoch, step, sum_of_losses, losses, rates, tensors))
+
+    history.loss, history.learning_rate = state.loss[before:], state.learning_rate[before:]
+    batch: Batch | None = None
     try:
-        for epoch in range(max_epochs):
-            total, rate, loss = 0.0, math.nan, math.nan
-            for i, batch in enumerate(store.batches(batch_size, epoch)):
-                at_step((epoch * n_batches + i) / n_steps)
+        for epoch in range(state.epoch, max_epochs):
+            done, sum_of_losses = (state.step, state.total) if epoch == state.epoch else (0, 0.0)
+            rate, loss = math.nan, math.nan
+            for i, batch in enumerate(store.batches(n_steps, epoch, skip=done), done):
+                step = epoch * n_steps + i
+                at_step(step / n_all)
+                seed = seed_of(store.seed, rank(), state.stage, step)
                 if adam is not None:
-                    rate = scheduled_rate(epoch * n_batches + i, n_steps, learning_rate)
-                    loss = _adam_step(adam, rate, network, loss_of, batch)
+                    rate = scheduled_rate(step, n_all, learning_rate)
+                    loss = _adam_step(adam, rate, network, _seeded(network, loss_of, batch, generator, seed))
                 else:
                     assert conjugate is not None
-                    loss = conjugate.step(_repeatable(network, loss_of, batch, store.generator))
+                    loss = conjugate.step(_seeded(network, loss_of, batch, generator, seed))
                 if not _sound(loss, lowest):
                     break
                 if i == 0:
                     good = ended
-                total += loss * len(batch)
+                sum_of_losses += loss * count(len(batch))
                 bar.update()
+                if checkpoint is not None and i + 1 < n_steps and checkpoint.due():
+                    keep(epoch, i + 1, sum_of_losses)
             if not _sound(loss, lowest):
                 _give_up(network, good, epoch, loss, adam is not None)
                 history.complete = False
                 break
-            lowest = min(lowest, total / store.n_rows)
-            history.loss.append(total / store.n_rows)
+            lowest = min(lowest, sum_of_losses / n_rows)
+            history.loss.append(sum_of_losses / n_rows)
             history.learning_rate.append(rate)
             ended = (epoch + 1, _copy(network))
-            bar.set_postfix(epoch=f"{epoch + 1}/{max_epochs}", loss=f"{total / store.n_rows:.4f}")
+            bar.set_postfix(epoch=f"{epoch + 1}/{max_epochs}", loss=f"{sum_of_losses / n_rows:.4f}")
+            if checkpoint is not None:
+                keep(epoch + 1, 0, 0.0)
         else:
-            with torch.no_grad():
-                loss = float(loss_of(network, batch))
-            if not _sound(loss, lowest):
-                _give_up(network, good, max_epochs - 1, loss, adam is not None)
-                history.complete = False
+            if batch is not None:
+                with torch.no_grad():
+                    loss = float(loss_of(network, batch))
+                if not _sound(loss, lowest):
+                    _give_up(network, good, max_epochs - 1, loss, adam is not None)
+                    history.complete = False
     except KeyboardInterrupt:
         history.complete = False
         if not _finite(network):  # interrupted between a bad step and its check
@@ -111,32 +145,58 @@ def train(
 
 
 def _adam_step(
-    optimizer: torch.optim.Optimizer,
-    rate: float,
-    network: nn.Module,
-    loss_of: Loss,
-    batch: Batch,
+    optimizer: torch.optim.Optimizer, rate: float, network: nn.Module, closure: Callable[[], Tensor]
 ) -> float:
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.zero_grad(set_to_none=True)
-    loss = loss_of(network, batch)
+    loss = closure()
     value = float(loss.detach())
     if math.isfinite(value):
         loss.backward()
+        _sum_gradients(network)
         optimizer.step()
     return value
 
 
-def _repeatable(network: nn.Module, loss_of: Loss, batch: Batch, generator: torch.Generator) -> Callable[[], Tensor]:
+def _sum_gradients(network: nn.Module) -> None:
+    """The gradients of all processes, added up in one message."""
+    if size() == 1:
+        return
+    gradients = [p.grad for p in network.parameters() if p.grad is not None]
+    sums = total(torch.cat([gradient.flatten() for gradient in gradients]))
+    for gradient, found in zip(gradients, sums.split([gradient.numel() for gradient in gradients]), strict=True):
+        gradient.copy_(found.view_as(gradient))
+
+
+def _seeded(
+    network: nn.Module, loss_of: Loss, batch: Batch, generator: torch.Generator, seed: int
+) -> Callable[[], Tensor]:
     """The loss of one batch with the same draws at every call: a line search needs one function, not many."""
-    state = generator.get_state()
 
     def closure() -> Tensor:
-        generator.set_state(state)
+        generator.manual_seed(seed)
+        torch.manual_seed(seed)
         return loss_of(network, batch)
 
     return closure
+
+
+def _state_of_adam(adam: torch.optim.Adam | None) -> dict[str, Tensor]:
+    if adam is None:
+        return {}
+    moments = adam.state_dict()["state"]
+    return {f"adam.{i}.{name}": value for i, kept in moments.items() for name, value in kept.items()}
+
+
+def _restore_adam(adam: torch.optim.Adam | None, state: State) -> None:
+    if adam is None:
+        return
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, value in state.part("adam.").items():
+        i, _, what = name.partition(".")
+        moments.setdefault(int(i), {})[what] = value
+    adam.load_state_dict({"state": moments, "param_groups": adam.state_dict()["param_groups"]})
 
 
 def _sound(loss: float, lowest: float) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -18,15 +20,17 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from tsee.checkpoint import Checkpoint, State
 from tsee.data import blocks, check_rows, dense
 from tsee.estimators.parameters import check_parameters
 from tsee.files.rows import Rows
 from tsee.messages import DataWarning, TrainingWarning, warn
 from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded
+from tsee.parallel import first_of, largest, rank, share
 from tsee.preprocessing import Inputs, evenly, fit_preprocessing
 from tsee.progress import progress_bar
-from tsee.store import Columns, MemoryStore, Store, new_store, steps_per_epoch
-from tsee.training import Loss, train
+from tsee.store import Columns, MemoryStore, Store, new_store, seed_of, steps_per_epoch
+from tsee.training import History, Loss, train
 
 __all__ = [
     "DataWarning",
@@ -34,8 +38,8 @@ __all__ = [
     "HighOrder",
     "Objective",
     "ParametricMap",
+    "Plan",
     "places_by",
-    "resolve_batch_size",
     "resolve_perplexity",
     "warn",
 ]
@@ -68,14 +72,48 @@ class Objective:
     fitted : dict
         Attributes of the fitted estimator.
     second : callable, optional
-        Given the trained network, finds better places than its own, and returns attributes that hold them and the
-        loss by which the network learns them, None if it was interrupted.
+        Given the trained network, and places if they were found before, finds better places than its own, and returns
+        attributes that hold them, ``"_exemplar_places"`` among them, and the loss by which the network learns them,
+        None if it was interrupted.
     """
 
     loss: Loss
     columns: Callable[[Tensor, slice], Columns]
     fitted: dict[str, Any]
-    second: Callable[[nn.Module], tuple[dict[str, Any], Loss | None]] | None = None
+    second: Callable[[nn.Module, Tensor | None], tuple[dict[str, Any], Loss | None]] | None = None
+
+
+@dataclass
+class Plan:
+    """What a fit has to go by.
+
+    Attributes
+    ----------
+    inputs : Inputs
+        The rows of this process.
+    start, n_rows : int
+        Where they begin among the rows of all processes, and how many these are.
+    n_steps, n_epochs : int
+        Batches an epoch, and epochs.
+    device : torch.device
+        Where the network is trained.
+    seed : int
+        What everything that is drawn hangs on.
+    generator : torch.Generator
+        For what all processes draw alike, in the same order.
+    draws : torch.Generator
+        For what is drawn for the rows of this process.
+    """
+
+    inputs: Inputs
+    start: int
+    n_rows: int
+    n_steps: int
+    n_epochs: int
+    device: torch.device
+    seed: int
+    generator: torch.Generator
+    draws: torch.Generator
 
 
 class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -84,9 +122,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _make_network(self, n_inputs: int, generator: torch.Generator) -> nn.Module:
         raise NotImplementedError
 
-    def _make_objective(
-        self, inputs: Inputs, n_epochs: int, device: torch.device, generator: torch.Generator
-    ) -> Objective:
+    def _make_objective(self, plan: Plan) -> Objective:
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -108,68 +144,78 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         device = resolve_device(self.device)
         checked = copy.copy(self)  # takes what is fitted until the fit is done
         X = check_rows(checked, X, reset=True)
-        n_rows, n_features = X.shape
+        n_features = X.shape[1]
+        if largest(n_features) != n_features or -largest(-n_features) != n_features:
+            raise ValueError(f"X has {n_features} features in process {rank()}, and another number in another process.")
         if n_features < self.n_components:
             warn(
                 f"X has {n_features} feature(s), fewer than the {self.n_components} dimensions of the map.", DataWarning
             )
-        generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31)))
-        preprocessing = fit_preprocessing(X, self.n_inputs, generator)
-        inputs = Inputs(X, preprocessing)
-        network = self._make_network(inputs.shape[1], generator).to(device)
+        plan = self._plan(X, device)
+        network = self._make_network(plan.inputs.shape[1], plan.generator).to(device)
         flattening = network if isinstance(network, FlatteningNetwork) else None
-        _check_network(
-            network, inputs[0:2].to(device), self.n_components + (self.spare_dimensions if flattening else 0)
-        )
-
-        def flatten(progress: float) -> None:
-            if flattening is not None:
-                flattening.height = max(0.0, 1 - progress / FLAT_AFTER)
-
-        batch_size = resolve_batch_size(self.batch_size, n_rows)
-        n_epochs = resolve_epochs(self.max_epochs, n_rows, batch_size)
-        objective = self._make_objective(inputs, n_epochs, device, generator)
-        fitted = objective.fitted
-        n_second = int(SECOND_SHARE * n_epochs) if objective.second is not None else 0
-        store = _read(inputs, objective, generator, on_disk=isinstance(X, Rows), verbose=bool(self.verbose))
+        n_outputs = self.n_components + (self.spare_dimensions if flattening else 0)
+        _check_network(network, plan.inputs[0:2].to(device), n_outputs)
+        checkpoint = None
+        if self.checkpoint is not None:
+            checkpoint = Checkpoint(Path(self.checkpoint), self._identity(plan, n_features))
+        state = checkpoint.read() if checkpoint is not None else None
+        objective = self._make_objective(plan)
+        verbose = bool(self.verbose) and rank() == 0
+        store = _read(plan, objective, on_disk=isinstance(X, Rows), verbose=verbose)
         learn = partial(
             train,
             store=store,
-            batch_size=batch_size,
+            n_steps=plan.n_steps,
             learning_rate=self.learning_rate,
             optimizer=self.optimizer,
-            verbose=bool(self.verbose),
+            generator=plan.draws,
+            checkpoint=checkpoint,
+            verbose=verbose,
         )
         # A network of the user's may draw from the global generators (dropout): they are lent and given back.
-        with closing(store), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator)))
-            history = learn(network, objective.loss, max_epochs=n_epochs - n_second, at_step=flatten)
-            if flattening is not None:
-                network = flattening.flat()
-            second: Loss | None = None
-            if objective.second is not None and history.complete:
-                try:
-                    found, second = objective.second(network)
-                    fitted |= found
-                except KeyboardInterrupt:
-                    warn("The refinement was interrupted: the places are the network's.", TrainingWarning)
-            if second is not None and n_second:
-                rest = learn(network, second, max_epochs=n_second)
-                history.loss += rest.loss
-                history.learning_rate += rest.learning_rate
+        lent = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
+        with checkpoint or nullcontext(), closing(store), lent:
+            network, history, found = _learn(learn, network, objective, plan, state)
             checked.network_ = folded(network)
-            checked.preprocessing_ = preprocessing
+            checked.preprocessing_ = plan.inputs.preprocessing
             checked.history_ = {"loss": history.loss, "learning_rate": history.learning_rate}
             checked.n_iter_ = len(history.loss)
             checked._n_features_out = self.n_components
             checked.__dict__.pop("embedding_", None)
-            checked.__dict__.update(fitted)
-            checked._finish(X, store.columns["inputs"] if isinstance(store, MemoryStore) else None)
+            checked.__dict__.update(objective.fitted | found)
+            checked._finish(X, plan.start, store.columns["inputs"] if isinstance(store, MemoryStore) else None)
+        if checkpoint is not None and history.complete:
+            checkpoint.remove()
         # Fitted state is taken over only now: a fit that fails leaves the one before it whole.
         self.__dict__ = checked.__dict__
         return self
 
-    def _finish(self, X: Any, inputs: Tensor | None) -> None:
+    def _plan(self, X: Any, device: torch.device) -> Plan:
+        seed = int(first_of(torch.tensor(int(check_random_state(self.random_state).randint(2**31)))))
+        generator = torch.Generator().manual_seed(seed)
+        inputs = Inputs(X, fit_preprocessing(X, self.n_inputs, generator))
+        start, n_rows = share(len(inputs))
+        batch_size = resolve_batch_size(self.batch_size, n_rows)
+        n_steps = steps_per_epoch(n_rows, batch_size)
+        if largest(n_steps - len(inputs) // 2) > 0 and n_rows > len(inputs):
+            raise ValueError(f"A process has too few of the {n_rows} rows for the {n_steps} batches of an epoch.")
+        draws = torch.Generator().manual_seed(seed_of(seed, rank()))
+        n_epochs = resolve_epochs(self.max_epochs, n_steps)
+        return Plan(inputs, start, n_rows, n_steps, n_epochs, device, seed, generator, draws)
+
+    def _identity(self, plan: Plan, n_features: int) -> dict[str, Any]:
+        """What a fit is of, so that its checkpoint is not taken for that of another."""
+        aside = ("device", "verbose", "checkpoint", "placement", "random_state", "network")
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in aside}
+        about = {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}
+        scale = f"{plan.inputs.preprocessing.scale:.6g}"
+        of_fit = {"estimator": type(self).__name__, "n_rows": plan.n_rows, "n_features": n_features}
+        identity = {**of_fit, "scale": scale, "seed": plan.seed, **about}
+        # As JSON gives it back: numbers of numpy's become plain ones.
+        return {name: json.loads(json.dumps(value, default=float)) for name, value in identity.items()}
+
+    def _finish(self, X: Any, start: int, inputs: Tensor | None) -> None:
         """What is left once the network is trained: the places of the rows, where their inputs are in memory."""
         if inputs is not None:
             self.embedding_ = self._places(inputs)
@@ -247,22 +293,63 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
 
-def _read(inputs: Inputs, objective: Objective, generator: torch.Generator, *, on_disk: bool, verbose: bool) -> Store:
+def _read(plan: Plan, objective: Objective, *, on_disk: bool, verbose: bool) -> Store:
     """What training needs of each row, read once."""
     store: Store | None = None
-    first, varies = inputs[0:1], False
+    inputs, varies = plan.inputs, False
+    first = first_of(inputs[0:1])
     with progress_bar(len(inputs), "reading", "row", verbose=verbose) as bar:
         for rows in blocks(len(inputs), READ_ROWS):
             block = inputs[rows]
             varies = varies or bool((block != first).any())
             columns = {"inputs": block, **objective.columns(block, rows)}
-            store = store or new_store(len(inputs), columns, generator, on_disk=on_disk)
+            store = store or new_store(len(inputs), columns, seed_of(plan.seed, rank()), on_disk=on_disk)
             store.append(columns)
             bar.update(len(block))
     assert store is not None
-    if not varies:
+    if not largest(varies):
         warn("All rows of X are equal: the map is a single place.", DataWarning)
     return store
+
+
+def _learn(
+    learn: Callable[..., History], network: nn.Module, objective: Objective, plan: Plan, state: State | None
+) -> tuple[nn.Module, History, dict[str, Any]]:
+    """Train in two stages, the second with places that were found after the first; or go on from where it was."""
+    flattening = network if isinstance(network, FlatteningNetwork) else None
+
+    def flatten(progress: float) -> None:
+        if flattening is not None:
+            flattening.height = max(0.0, 1 - progress / FLAT_AFTER)
+
+    n_second = int(SECOND_SHARE * plan.n_epochs) if objective.second is not None else 0
+    if state is None or state.stage == 0:
+        history = learn(network, objective.loss, max_epochs=plan.n_epochs - n_second, at_step=flatten, state=state)
+        places = None
+    else:
+        before = len(state.loss) - state.epoch
+        history = History(state.loss[:before], state.learning_rate[:before])
+        places = state.tensors["fixed.places"]
+    if flattening is not None:
+        network = flattening.flat()
+    if objective.second is None or not history.complete:
+        return network, history, {}
+    try:
+        found, second = objective.second(network, places)
+    except KeyboardInterrupt:
+        warn("The refinement was interrupted: the places are the network's.", TrainingWarning)
+        history.complete = False
+        return network, history, {}
+    if second is None:
+        history.complete = False
+    elif n_second:
+        if places is None:
+            fixed = {"fixed.places": found["_exemplar_places"]}
+            state = State(1, loss=history.loss, learning_rate=history.learning_rate, tensors=fixed)
+        rest = learn(network, second, max_epochs=n_second, state=state)
+        loss, rates = history.loss + rest.loss, history.learning_rate + rest.learning_rate
+        history = History(loss, rates, rest.complete)
+    return network, history, found
 
 
 @torch.inference_mode()
@@ -329,10 +416,9 @@ def resolve_batch_size(batch_size: int | None, n_rows: int) -> int:
     return min(MAX_BATCH, max(MIN_BATCH, 2 ** int(math.log2(n_rows / 8)) if n_rows > 8 else 1))
 
 
-def resolve_epochs(max_epochs: int | None, n_rows: int, batch_size: int) -> int:
+def resolve_epochs(max_epochs: int | None, n_steps: int) -> int:
     if max_epochs is not None:
         return int(max_epochs)
-    n_steps = steps_per_epoch(n_rows, batch_size)
     few = min(MIN_EPOCHS, max(LEAST_EPOCHS, math.ceil(MANY_STEPS / n_steps)))
     return min(MAX_EPOCHS, max(few, math.ceil(AUTO_STEPS / n_steps)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from tsee.data import blocks, check_rows, dense
-from tsee.estimators.base import Deep, HighOrder, Objective, ParametricMap, places_by, resolve_perplexity
+from tsee.estimators.base import Deep, HighOrder, Objective, ParametricMap, Plan, places_by, resolve_perplexity
 from tsee.estimators.losses import Full, Neighborhoods, Noise, Own, Sampled, among
 from tsee.estimators.parameters import check_parameters, documented
-from tsee.exemplars import choose_centres, choose_points, take
+from tsee.exemplars import choose_centres, choose_points, take, take_own
 from tsee.messages import DataWarning, warn
 from tsee.neighbors import Candidates
 from tsee.novelty import Reach, gaps, spread_out
-from tsee.preprocessing import Inputs, evenly
+from tsee.parallel import gathered, share
+from tsee.preprocessing import evenly
 from tsee.progress import progress_bar
 
 __all__ = ["DtSEE", "HotSEE"]
@@ -38,37 +40,33 @@ FEWEST = 10
 class ExemplarMap(ParametricMap):
     """Keeps the probabilities of neighbouring the exemplars (equations 8 to 12)."""
 
-    def _make_objective(
-        self, inputs: Inputs, n_epochs: int, device: torch.device, generator: torch.Generator
-    ) -> Objective:
-        exemplars, own, fitted = self._choose(inputs, device, generator)
+    def _make_objective(self, plan: Plan) -> Objective:
+        exemplars, own, fitted = self._choose(plan)
         n_candidates = len(exemplars) - (own is not None)
         form: Full | Noise | Sampled
         second = None
         if self.contrast == "full":
             perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars")
-            form = Full(exemplars, own, perplexity, device)
+            form = Full(exemplars, own, perplexity, plan.device)
         else:
             n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
             perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)")
             automatic = max(math.ceil(3 * perplexity), NOISE_NEIGHBORS if self.contrast == "noise" else 0)
             k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
             if self.contrast == "noise":
-                form = Noise(self, Neighborhoods(exemplars, own, perplexity, k), device, generator)
+                form = Noise(self, Neighborhoods(exemplars, own, perplexity, k), plan)
             else:
                 refined = bool(self.refinement) and own is not None and self.n_components == 2
                 refined = refined and len(exemplars) >= FEWEST
                 around = Neighborhoods(exemplars, own, perplexity, k, keep=refined)
-                form = Sampled(self, around, len(inputs), n_epochs, device, generator)
+                form = Sampled(self, around, plan)
                 second = form.refine if refined else None
         fitted |= {"perplexity_": perplexity, "placement_": "forward"}
         return Objective(form.loss, form.columns, fitted, second)
 
-    def _choose(
-        self, inputs: Inputs, device: torch.device, generator: torch.Generator
-    ) -> tuple[Tensor, Own | None, dict[str, Any]]:
+    def _choose(self, plan: Plan) -> tuple[Tensor, Own | None, dict[str, Any]]:
         """The exemplars, which of them rows are themselves (None if they are no rows), and attributes."""
-        n_rows = len(inputs)
+        inputs, n_rows, generator = plan.inputs, plan.n_rows, plan.generator
         own: Own | None = None
         if self.exemplars == "points":
             wanted = min(AUTO_POINTS, n_rows) if self.n_exemplars is None else self.n_exemplars
@@ -76,18 +74,19 @@ class ExemplarMap(ParametricMap):
             exemplars = take(inputs, chosen)
             fitted: dict[str, Any] = {"exemplar_indices_": chosen.numpy()}
 
-            own = partial(_own, chosen)
+            own = partial(_own, chosen, plan.start)
         else:
             wanted = min(AUTO_CENTRES, max(2, n_rows // 2)) if self.n_exemplars is None else self.n_exemplars
-            sample = choose_points(n_rows, max(CENTRED_ROWS, CENTRED_SHARE * wanted), generator)
+            sample = choose_points(n_rows, max(CENTRED_ROWS, CENTRED_SHARE * wanted), generator) - plan.start
+            sample = sample[(sample >= 0) & (sample < len(inputs))]
             with progress_bar(self.kmeans_iterations, "k-means", "update", verbose=bool(self.verbose)) as bar:
                 centres = choose_centres(
-                    take(inputs, sample),
+                    take_own(inputs, sample),
                     wanted,
                     seeding=self.seeding,
                     n_iterations=self.kmeans_iterations,
                     generator=generator,
-                    device=device,
+                    device=plan.device,
                     progress=lambda done: bar.update(),
                 )
             exemplars, fitted = centres.positions, {"exemplar_indices_": None}
@@ -145,22 +144,22 @@ class ExemplarMap(ParametricMap):
         filled = torch.cat([inputs, outside[:, None]], 1)
         return evenly(lambda rows: gaps(rows[:, :-1], rows[:, -1], candidates), filled)
 
-    def _finish(self, X: Any, inputs: Tensor | None) -> None:
+    def _finish(self, X: Any, start: int, inputs: Tensor | None) -> None:
         by_network = torch.from_numpy(places_by(self.network_, self._exemplar_inputs))
         refined = self.__dict__.setdefault("_exemplar_places", by_network)
         placement = self.placement or self.placement_
-        if placement == "refined" and self.n_exemplars_ == (0 if inputs is None else len(inputs)):
-            self.embedding_ = refined.numpy().copy()
+        if placement == "refined" and inputs is not None and self.n_exemplars_ == share(len(inputs))[1]:
+            self.embedding_ = refined[start : start + len(inputs)].numpy().copy()
         else:
-            super()._finish(X, inputs)
+            super()._finish(X, start, inputs)
         self.exemplar_embedding_ = (by_network if placement == "forward" else refined).numpy().copy()
         candidates = Candidates(self._exemplar_inputs)
         chosen = None if self.exemplar_indices_ is None else torch.from_numpy(self.exemplar_indices_)
         usual = [
-            self._gaps(dense(X, rows), candidates, None if chosen is None else _own(chosen, rows))
+            self._gaps(dense(X, rows), candidates, None if chosen is None else _own(chosen, start, rows))
             for rows in spread_out(X.shape[0])
         ]
-        self._reach = Reach(torch.cat(usual).sort().values)
+        self._reach = Reach(gathered(torch.cat(usual)).sort().values)
 
     def _places(self, inputs: Tensor) -> np.ndarray:
         check_parameters(self, "placement")
@@ -177,11 +176,15 @@ class ExemplarMap(ParametricMap):
         return restored
 
 
-def _own(chosen: Tensor, rows: slice) -> Tensor:
-    """For each row of a slice, its position among the rows that were chosen, in order, as exemplars; -1 for none."""
-    first, last = torch.searchsorted(chosen, torch.tensor([rows.start, rows.stop])).tolist()
-    own = torch.full((rows.stop - rows.start,), -1)
-    own[chosen[first:last] - rows.start] = torch.arange(first, last)
+def _own(chosen: Tensor, start: int, rows: slice) -> Tensor:
+    """For each row of a slice, its position among the rows that were chosen, in order, as exemplars; -1 for none.
+
+    Those chosen are numbered over all processes, and the rows of this one begin at ``start``.
+    """
+    begin, end = start + rows.start, start + rows.stop
+    first, last = torch.searchsorted(chosen, torch.tensor([begin, end])).tolist()
+    own = torch.full((end - begin,), -1)
+    own[chosen[first:last] - begin] = torch.arange(first, last)
     return own
 
 
@@ -240,6 +243,7 @@ class DtSEE(Deep, ExemplarMap):
         optimizer: str = "adam",
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_components = n_components
@@ -268,6 +272,7 @@ class DtSEE(Deep, ExemplarMap):
         self.optimizer = optimizer
         self.device = device
         self.random_state = random_state
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
 
@@ -324,6 +329,7 @@ class HotSEE(HighOrder, ExemplarMap):
         optimizer: str = "adam",
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_components = n_components
@@ -352,4 +358,5 @@ class HotSEE(HighOrder, ExemplarMap):
         self.optimizer = optimizer
         self.device = device
         self.random_state = random_state
+        self.checkpoint = checkpoint
         self.verbose = verbose

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from tsee.affinities import Affinities, conditional_probabilities, gaussian, precisions, to_double
 from tsee.data import blocks, blocks_in_cache
-from tsee.estimators.base import ParametricMap, places_by
+from tsee.estimators.base import ParametricMap, Plan, places_by
 from tsee.layout import free_places, settle
 from tsee.messages import TrainingWarning, warn
 from tsee.neighbors import Candidates, nearest
-from tsee.objectives import exemplar_loss, noise_contrastive_loss, sampled_loss
+from tsee.objectives import distance_loss, exemplar_loss, noise_contrastive_loss, sampled_loss
+from tsee.parallel import first_of, rank, total
 from tsee.progress import progress_bar
 from tsee.store import Batch, Columns
 from tsee.training import Loss
@@ -104,18 +105,16 @@ class Neighborhoods:
 
     @property
     def of_exemplars(self) -> Affinities:
-        """The neighbours of the exemplars among themselves."""
+        """The neighbours of the exemplars among themselves, each found by the process that has its row."""
         assert self._kept is not None
-        return self._kept
+        return Affinities(total(self._kept.indices), total(self._kept.probabilities))
 
 
 class Noise:
     """The nearest exemplars of each point, and a weighted sample of the others, itself not among them."""
 
-    def __init__(
-        self, estimator: ParametricMap, around: Neighborhoods, device: torch.device, generator: torch.Generator
-    ) -> None:
-        self.around, self.device, self.generator = around, device, generator
+    def __init__(self, estimator: ParametricMap, around: Neighborhoods, plan: Plan) -> None:
+        self.around, self.device, self.generator = around, plan.device, plan.draws
         self.n_others = len(around.exemplars) - around.k - (around.own is not None)
         self.n_noise = min(estimator.n_noise, self.n_others)
         self.weight = estimator.noise_weight
@@ -156,19 +155,11 @@ class Sampled:
     stratified sample: an exemplar of probability p is drawn p times the number of epochs, rounded up or down.
     """
 
-    def __init__(
-        self,
-        estimator: ParametricMap,
-        around: Neighborhoods,
-        n_rows: int,
-        n_epochs: int,
-        device: torch.device,
-        generator: torch.Generator,
-    ) -> None:
-        self.estimator, self.around, self.device, self.generator = estimator, around, device, generator
-        self.n_rows, self.n_draws = n_rows, min(n_epochs, MAX_DRAWS)
+    def __init__(self, estimator: ParametricMap, around: Neighborhoods, plan: Plan) -> None:
+        self.estimator, self.around, self.device, self.generator = estimator, around, plan.device, plan.draws
+        self.n_rows, self.n_draws = plan.n_rows, min(plan.n_epochs, MAX_DRAWS)
         # As with the width of a kernel: the more data, the less there is to smooth over.
-        automatic = min(MAX_JITTER, MAX_JITTER * (1000 / n_rows) ** 0.5)
+        automatic = min(MAX_JITTER, MAX_JITTER * (1000 / plan.n_rows) ** 0.5)
         self.jitter = automatic if estimator.jitter is None else estimator.jitter
 
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
@@ -205,29 +196,19 @@ class Sampled:
         points = points + length * torch.randn(points.shape, generator=self.generator)
         return points, others + length * torch.randn(others.shape, generator=self.generator)
 
-    def refine(self, network: nn.Module) -> tuple[dict[str, Any], Loss | None]:
+    def refine(self, network: nn.Module, freed: Tensor | None = None) -> tuple[dict[str, Any], Loss | None]:
         """Free the exemplars from the network, then have the network learn where they, and the rows among them, went.
 
         These are auxiliary coordinates (Carreira-Perpinan and Vladymyrov, NIPS 2015): the loss of the places is
         lowered by exact forces, which sampling and the network's stiffness blur, and the network is fitted to the
         result. A row that is no exemplar is drawn to the place of one that is drawn for it: over the epochs, to where
-        its own attraction is least.
+        its own attraction is least. ``freed`` are their places if they are known.
         """
-        exemplars, steps = self.around.exemplars, self.estimator.refinement
-        with progress_bar(steps, "refinement", "step", verbose=bool(self.estimator.verbose)) as bar:
-            freed, complete = free_places(
-                torch.from_numpy(places_by(network, exemplars)),
-                self.around.of_exemplars,
-                # Nearer to the loss as it is: the clusters have been found, and neighbours want their room.
-                exaggeration=self.estimator.exaggeration**0.5,
-                n_iterations=steps,
-                progress=lambda done: bar.update(),
-            )
-        if not complete:
-            warn("The refinement was interrupted: the places found until then are kept.", TrainingWarning)
-        freed = same_for_equal(exemplars, freed)
+        complete = True
+        if freed is None:
+            freed, complete = self._freed(network)
         found: dict[str, Any] = {"_exemplar_places": freed}
-        if len(exemplars) == self.n_rows:
+        if len(freed) == self.n_rows:
             found["placement_"] = "refined"
         jitter = MAX_JITTER if self.estimator.jitter is None else self.estimator.jitter
 
@@ -235,10 +216,30 @@ class Sampled:
             drawn = batch["drawn"][:, -1 - batch.epoch % self.n_draws].long()
             points, _ = self._jittered(batch["inputs"], drawn, jitter)
             targets = freed[torch.where(batch["own"] >= 0, batch["own"], drawn)]
-            away = (network(points.to(self.device)) - targets.to(self.device)).square().sum(1)
-            return torch.log1p(away).mean()
+            return distance_loss(network(points.to(self.device)), targets.to(self.device))
 
         return found, loss_of if complete else None
+
+    def _freed(self, network: nn.Module) -> tuple[Tensor, bool]:
+        """Where the exemplars go from the network's places, and whether they were let go all the way."""
+        exemplars, steps = self.around.exemplars, self.estimator.refinement
+        freed = torch.from_numpy(places_by(network, exemplars))
+        neighbors = self.around.of_exemplars
+        complete = True
+        if rank() == 0:
+            with progress_bar(steps, "refinement", "step", verbose=bool(self.estimator.verbose)) as bar:
+                freed, complete = free_places(
+                    freed,
+                    neighbors,
+                    # Nearer to the loss as it is: the clusters have been found, and neighbours want their room.
+                    exaggeration=self.estimator.exaggeration**0.5,
+                    n_iterations=steps,
+                    progress=lambda done: bar.update(),
+                )
+        freed, complete = first_of(freed), bool(first_of(torch.tensor(float(complete))))
+        if not complete:
+            warn("The refinement was interrupted: the places found until then are kept.", TrainingWarning)
+        return same_for_equal(exemplars, freed), complete
 
 
 def among(inputs: Tensor, exemplars: Tensor, places: Tensor) -> Tensor:

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tsee.affinities import joint_probabilities
-from tsee.estimators.base import Deep, HighOrder, Objective, ParametricMap, resolve_batch_size, resolve_perplexity
+from tsee.estimators.base import Deep, HighOrder, Objective, ParametricMap, Plan, resolve_perplexity
 from tsee.estimators.parameters import documented
 from tsee.objectives import pairwise_loss
-from tsee.preprocessing import Inputs
+from tsee.parallel import largest
 from tsee.store import Batch, smallest_batch
 
 __all__ = ["HotSNE", "PtSNE"]
 
 
 class PairwiseMap(ParametricMap):
-    """Keeps the probabilities of neighbouring among the rows of each mini-batch (equations 1 to 6)."""
+    """Keeps the probabilities of neighbouring among the rows of each mini-batch (equations 1 to 6).
 
-    def _make_objective(
-        self, inputs: Inputs, n_epochs: int, device: torch.device, generator: torch.Generator
-    ) -> Objective:
-        smallest = smallest_batch(len(inputs), resolve_batch_size(self.batch_size, len(inputs)))
+    Of several processes each has its share of the batch, and neighbours are sought among its own rows.
+    """
+
+    def _make_objective(self, plan: Plan) -> Objective:
+        smallest = -int(largest(-smallest_batch(len(plan.inputs), plan.n_steps)))
         perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbours in a batch (see batch_size)")
 
         def loss_of(network: nn.Module, batch: Batch) -> Tensor:
-            rows = batch["inputs"].to(device)
+            rows = batch["inputs"].to(plan.device)
             return pairwise_loss(network(rows), joint_probabilities(rows, perplexity))
 
         return Objective(loss_of, lambda block, rows: {}, {"perplexity_": perplexity})
@@ -75,6 +77,7 @@ class PtSNE(Deep, PairwiseMap):
         optimizer: str = "adam",
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_components = n_components
@@ -91,6 +94,7 @@ class PtSNE(Deep, PairwiseMap):
         self.optimizer = optimizer
         self.device = device
         self.random_state = random_state
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
 
@@ -132,6 +136,7 @@ class HotSNE(HighOrder, PairwiseMap):
         optimizer: str = "adam",
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_components = n_components
@@ -148,4 +153,5 @@ class HotSNE(HighOrder, PairwiseMap):
         self.optimizer = optimizer
         self.device = device
         self.random_state = random_state
+        self.checkpoint = checkpoint
         self.verbose = verbose

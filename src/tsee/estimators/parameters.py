@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
@@ -249,6 +250,13 @@ PARAMETERS: dict[str, Parameter] = {
         _seed,
         "The seed of everything that is drawn. The same integer gives the same map on the same machine; the "
         "global generators are never touched.",
+    ),
+    "checkpoint": Parameter(
+        "a path or None",
+        _or_none(lambda value: isinstance(value, str | PathLike)),
+        "A folder in which the state of training is kept, after each epoch and each minute. A fit of the same data "
+        "with the same parameters that finds such a state there goes on from it, and ends as it would have ended had "
+        "it not been stopped. Once a fit is done its state is removed. Several processes must all see the folder.",
     ),
     "verbose": Parameter(
         "True or False",
