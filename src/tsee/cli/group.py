@@ -53,7 +53,8 @@ def noticing_interrupts() -> Iterator[list[int]]:
         pressed.append(number)
         signal.default_int_handler(number, frame)
 
-    if threading.current_thread() is not threading.main_thread():  # others cannot be interrupted
+    main = threading.current_thread() is threading.main_thread()  # others cannot be interrupted
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # nor can a shell's background job
         yield pressed
         return
     before = signal.signal(signal.SIGINT, handle)
@@ -87,7 +88,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, (ValueError, ImportError, OSError)):
         return _line(error)
     name = type(error).__name__
-    return f"{name}: {_line(error)} (This was not foreseen: `tsee --debug ...` shows where it happened.)"
+    return f"{name}: {_line(error).rstrip('.')}. This was not foreseen: `tsee --debug ...` shows where it happened."
 
 
 def _line(message: object) -> str:
