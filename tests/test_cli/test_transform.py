@@ -63,14 +63,14 @@ def test_columns_are_matched_by_name(run, write, flowers, model, places, tmp_pat
     found, kept = read(tmp_path / "map.csv")
     np.testing.assert_array_equal(found, places)
     assert kept == ["kind", "id"]
-    assert "Left out, not chosen: 'depth'." in result.stderr
+    assert "Left out, not among the features: 'depth'." in result.stderr
     with h5py.File(tmp_path / "more.h5ad", "w") as file:
         file["X"] = frame[["depth", "weight", "width", "height", "length"]].to_numpy(np.float32)
         file["var/_index"] = ["depth", "weight", "width", "height", "length"]
         file["obs/_index"] = frame["id"].astype(str).to_list()
     result = run("transform", model, tmp_path / "more.h5ad", "-o", tmp_path / "map.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "map.npy"), places)
-    assert "Left out, not chosen: 1 of 5 variables." in result.stderr
+    assert "Left out, not among the features: 1 of 5 variables." in result.stderr
     # Other names, in the model's order.
     renamed = frame.rename(columns=str.upper)
     write(tmp_path / "other.csv", renamed)
@@ -129,12 +129,18 @@ def test_a_failure_leaves_the_old_map(run, write, flowers, model, tmp_path, monk
     path = write(tmp_path / "nan.parquet", flowers.assign(width=flowers["width"].where(flowers.index != 80)))
     assert "row 81, column 'width'" in run("transform", model, path, "-o", out, code=1).stderr
 
-    def full(self, places):
-        raise OSError(28, "No space left on device")
+    def fails(error):
+        def write(self, kept, places):
+            raise error
+
+        return write
 
     path = write(tmp_path / "good.csv", flowers)
-    monkeypatch.setattr("tsee.files.writing._TextSink.write", lambda self, kept, places: full(self, places))
-    assert "cannot be written to" in run("transform", model, path, "-o", out, code=1).stderr
+    monkeypatch.setattr("tsee.files.writing._TextSink.write", fails(OSError(28, "No space left on device")))
+    result = run("transform", model, path, "-o", out, code=1)
+    assert f"cannot be written to '{out}' (No space left on device), and what was there is as it was" in result.stderr
+    monkeypatch.setattr("tsee.files.writing._TextSink.write", fails(KeyboardInterrupt()))
+    assert run("transform", model, path, "-o", out, "--quiet", code=130).stderr == "Interrupted.\n"
     assert out.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["far.parquet", "good.csv", "map.csv", "nan.parquet"]
 

@@ -16,5 +16,7 @@ __all__ = ["demo"]
 def demo(output: Path) -> None:
     """Map the bundled digits, part of them held out, and say how good the maps are."""
     from tsee.demo import run_demo
+    from tsee.persistence import check_target
 
+    check_target(output / "model")
     run_demo(output, click.echo)

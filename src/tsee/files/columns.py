@@ -131,7 +131,7 @@ def select(
     aside = [position for position in rest if not numeric[position]]
     used = {*features, *aside, *suspects}
     left = [names[position] for position in rest if position not in used]
-    notes = [f"Left out, not chosen: {listed(left)}."] if left else []
+    notes = [f"Left out, not among the features: {listed(left)}."] if left else []
     return Selection(features, aside, None if label is None else place[label], suspects, chosen is not None, notes)
 
 

@@ -49,7 +49,8 @@ def open_h5ad(
             if list(columns or ()) != names or drop:
                 places = _places(names, columns, drop, path)
                 if columns is not None and len(places) < len(names):
-                    notes.append(f"Left out, not chosen: {len(names) - len(places):,} of {len(names):,} variables.")
+                    left = f"{len(names) - len(places):,} of {len(names):,} variables"
+                    notes.append(f"Left out, not among the features: {left}.")
                 names = [names[place] for place in places]
                 rows = ChosenColumns(rows, places, names)
         obs = _obs(file, path)
