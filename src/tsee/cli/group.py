@@ -12,8 +12,6 @@ from typing import Any
 
 import click
 
-from tsee.messages import DataWarning, TrainingWarning
-
 __all__ = ["INTERRUPTED", "Commands", "noticing_interrupts"]
 
 INTERRUPTED = 130  # what a shell makes of a program that Ctrl-C ended
@@ -73,8 +71,7 @@ def _warnings_in_lines() -> Iterator[None]:
         tqdm.tqdm.write(f"Warning: {_line(message)}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        for category in (DataWarning, TrainingWarning):
-            warnings.simplefilter("always", category)
+        warnings.simplefilter("always", UserWarning)  # which those of tsee.messages are
         warnings.showwarning = show
         yield
 
