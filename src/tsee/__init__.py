@@ -4,12 +4,15 @@ The four methods of "Parametric t-Distributed Stochastic Exemplar-centered Embed
 estimators; `DtSEE` is the one to start with.
 """
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from tsee import anndata, datasets, metrics, onnx, plots
-from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
-from tsee.messages import DataWarning, ExportWarning, TrainingWarning
-from tsee.persistence import ModelError, load
+if TYPE_CHECKING:
+    from tsee import anndata, datasets, metrics, onnx, plots
+    from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
+    from tsee.messages import DataWarning, ExportWarning, TrainingWarning
+    from tsee.persistence import ModelError, load
 
 __version__ = version("tsee")
 
@@ -29,3 +32,23 @@ __all__ = [
     "onnx",
     "plots",
 ]
+
+# Where each name is that is no module itself. It is imported when first used: torch takes seconds, and the command's
+# help and completion have no use for it.
+_HOMES = {
+    **dict.fromkeys(("DtSEE", "HotSEE", "HotSNE", "PtSNE"), "estimators"),
+    **dict.fromkeys(("DataWarning", "ExportWarning", "TrainingWarning"), "messages"),
+    **dict.fromkeys(("ModelError", "load"), "persistence"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'tsee' has no attribute {name!r}")
+    module = import_module(f"tsee.{_HOMES.get(name, name)}")
+    value = globals()[name] = getattr(module, name) if name in _HOMES else module
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

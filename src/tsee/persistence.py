@@ -25,11 +25,12 @@ from torch import Tensor, nn
 
 from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
 from tsee.estimators.base import ParametricMap, resolve_device
+from tsee.files.errors import obstacle
 from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.novelty import Reach
 from tsee.preprocessing import Preprocessing
 
-__all__ = ["ModelError", "load", "plain", "save"]
+__all__ = ["ModelError", "check_target", "describe", "load", "plain", "save"]
 
 FORMAT = "tsee-model"
 FORMAT_VERSION = 2
@@ -72,12 +73,37 @@ def save(estimator: ParametricMap, path: str | PathLike[str]) -> None:
         shutil.rmtree(replaced, ignore_errors=True)
     except OSError as error:
         _recover(target)
-        raise ModelError(
-            f"The model cannot be written to {str(path)!r} ({error.strerror or error}): choose a folder "
-            "that you may write to, with room on its disk."
-        ) from error
+        raise _unwritable(path, error.strerror or str(error)) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def check_target(path: str | PathLike[str]) -> None:
+    """Say that ``save`` could not write to the folder ``path``, before an hour is spent on the model."""
+    target = Path(path).resolve()
+    _check_replaceable(target)
+    reason = obstacle(target)
+    if reason is not None:
+        raise _unwritable(path, reason)
+
+
+def describe(path: str | PathLike[str]) -> dict[str, Any]:
+    """What a model folder says of itself, without loading it; a network of the user's own is not needed.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder.
+
+    Returns
+    -------
+    dict
+        The content of ``config.json`` and, as ``shapes``, that of ``model.safetensors``: a shape for each tensor.
+    """
+    folder, config = _open(path)
+    with safetensors.safe_open(folder / TENSORS, framework="numpy") as tensors:
+        shapes = {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
+    return {**config, "shapes": shapes}
 
 
 def load(path: str | PathLike[str], *, network: nn.Module | None = None, device: str | torch.device = "auto") -> Any:
@@ -111,12 +137,7 @@ def load(path: str | PathLike[str], *, network: nn.Module | None = None, device:
     >>> bool((again.transform(X) == see.transform(X)).all())
     True
     """
-    folder = Path(path).resolve()
-    if not folder.exists() and _beside(folder, "replaced").exists():
-        folder = _beside(folder, "replaced")  # a save was cut off between its two renames
-    config = _read_config(folder)
-    if _checksum(folder / TENSORS) != config.get("checksum"):
-        raise ModelError(f"{TENSORS} in {str(path)!r} is damaged: it is not the file that was saved there.")
+    folder, config = _open(path)
     try:
         tensors = safetensors.torch.load_file(folder / TENSORS)
         estimator = _restore(config, tensors, network, resolve_device(device))
@@ -230,6 +251,17 @@ def _restore(
     return estimator
 
 
+def _open(path: str | PathLike[str]) -> tuple[Path, dict[str, Any]]:
+    """The folder that holds the model, and its configuration, once both files are known to be what was saved."""
+    folder = Path(path).resolve()
+    if not folder.exists() and _beside(folder, "replaced").exists():
+        folder = _beside(folder, "replaced")  # a save was cut off between its two renames
+    config = _read_config(folder)
+    if _checksum(folder / TENSORS) != config.get("checksum"):
+        raise ModelError(f"{TENSORS} in {str(path)!r} is damaged: it is not the file that was saved there.")
+    return folder, config
+
+
 def _read_config(folder: Path) -> dict[str, Any]:
     if not (folder / CONFIG).is_file() or not (folder / TENSORS).is_file():
         raise ModelError(
@@ -262,6 +294,13 @@ def _check_replaceable(target: Path) -> None:
         return
     if not target.is_dir() or not {entry.name for entry in target.iterdir()} <= {CONFIG, TENSORS}:
         raise ModelError(f"{str(target)!r} exists and is not a tsee model: choose another path, or remove it first.")
+
+
+def _unwritable(path: str | PathLike[str], reason: str) -> ModelError:
+    return ModelError(
+        f"The model cannot be written to {str(path)!r} ({reason}): choose a folder that you may write to, with room on "
+        "its disk."
+    )
 
 
 def _beside(target: Path, what: str) -> Path:

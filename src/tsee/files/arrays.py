@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from tsee.files.errors import DataFileError, check_known, listed, reading, require
+from tsee.files.errors import DataFileError, UnnamedColumnsError, check_known, listed, reading, require
 from tsee.files.rows import ArrayRows, FileArray, JoinedRows, Rows, SparseRows, check_numeric
 from tsee.files.scratch import Scratch
 from tsee.files.table import Table
@@ -152,7 +152,7 @@ def check_no_columns(path: Path, **given: Any) -> None:
     """Refuse to choose columns of a file whose columns have no names."""
     for name, value in given.items():
         if value:
-            raise DataFileError(
+            raise UnnamedColumnsError(
                 f"{str(path)!r} has no named columns, so {name}={value!r} means nothing there: leave it out."
             )
 

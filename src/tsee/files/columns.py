@@ -129,7 +129,10 @@ def select(
         if integer[position] and named_like_identifier(names[position]) and position not in (chosen or ())
     ]
     aside = [position for position in rest if not numeric[position]]
-    return Selection(features, aside, None if label is None else place[label], suspects, chosen is not None)
+    used = {*features, *aside, *suspects}
+    left = [names[position] for position in rest if position not in used]
+    notes = [f"Left out, not among the features: {listed(left)}."] if left else []
+    return Selection(features, aside, None if label is None else place[label], suspects, chosen is not None, notes)
 
 
 class Aside(Mapping[str, np.ndarray]):

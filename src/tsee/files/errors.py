@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-__all__ = ["DataFileError", "check_known", "listed", "reading", "require"]
+__all__ = ["DataFileError", "UnnamedColumnsError", "check_known", "listed", "obstacle", "reading", "require"]
 
 
 class DataFileError(ValueError):
@@ -16,6 +19,20 @@ class DataFileError(ValueError):
 
     Rows are counted from 1, without the header; so are columns that have no name.
     """
+
+
+class UnnamedColumnsError(DataFileError):
+    """Columns were asked for by name in a file whose columns have none."""
+
+
+def obstacle(path: Path) -> str | None:
+    """Why nothing can be made at ``path``, as far as can be seen without making it; None if nothing is in the way."""
+    folder = path.parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        return os.strerror(errno.ENOTDIR)
+    return None if os.access(folder, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
 
 
 def require(module: str, extra: str, path: Any) -> Any:

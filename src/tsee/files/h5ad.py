@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from tsee.files.columns import Aside
-from tsee.files.errors import DataFileError, check_known, listed, reading, require
+from tsee.files.errors import DataFileError, UnnamedColumnsError, check_known, listed, reading, require
 from tsee.files.rows import ArrayRows, ChosenColumns, Rows, SparseRows, check_numeric
 from tsee.files.table import Table
 
@@ -43,11 +43,14 @@ def open_h5ad(
         rows, notes = rows_of(item, path, names)
         if columns is not None or drop:
             if names is None:
-                raise DataFileError(
+                raise UnnamedColumnsError(
                     f"The columns of {key!r} in {str(path)!r} have no names: leave columns and drop out."
                 )
             if list(columns or ()) != names or drop:
                 places = _places(names, columns, drop, path)
+                if columns is not None and len(places) < len(names):
+                    left = f"{len(names) - len(places):,} of {len(names):,} variables"
+                    notes.append(f"Left out, not among the features: {left}.")
                 names = [names[place] for place in places]
                 rows = ChosenColumns(rows, places, names)
         obs = _obs(file, path)

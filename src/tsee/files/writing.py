@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tsee.files.errors import DataFileError, listed, require
+from tsee.files.errors import DataFileError, listed, obstacle, require
 from tsee.files.h5ad import put_obsm
 from tsee.files.replacing import beside, put_in_place
 from tsee.files.table import Table
@@ -111,6 +111,9 @@ class MapWriter:
         self._make = _sink_class(self.path, table)
         if self._target.is_dir():
             raise DataFileError(f"{str(path)!r} is a folder: name a file to write the map to.")
+        reason = obstacle(self._target)
+        if reason is not None:  # said before the work, not after it
+            raise self._unwritable(reason)
 
     def __enter__(self) -> MapWriter:
         return self
@@ -177,10 +180,13 @@ class MapWriter:
             yield
         except (OSError, RuntimeError) as error:  # the latter is what h5py says of a full disk
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-            raise DataFileError(
-                f"The map cannot be written to {str(self.path)!r} ({reason}), and what was there is as it was: "
-                "choose a place that you may write to, with room on its disk."
-            ) from error
+            raise self._unwritable(reason) from error
+
+    def _unwritable(self, reason: str) -> DataFileError:
+        return DataFileError(
+            f"The map cannot be written to {str(self.path)!r} ({reason}), and what was there is as it was: "
+            "choose a place that you may write to, with room on its disk."
+        )
 
 
 class _Sink:

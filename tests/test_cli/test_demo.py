@@ -1,4 +1,4 @@
-"""The command, as a user types it."""
+"""``tsee demo``."""
 
 import pytest
 from click.testing import CliRunner
@@ -9,21 +9,14 @@ from tsee.cli import main
 from tsee.estimators import base
 
 
-def test_help_fits_a_screen():
-    result = CliRunner().invoke(main, ["--help"])
-    assert result.exit_code == 0
-    assert "demo" in result.output
-    assert len(result.output.splitlines()) <= 24
-
-
 @pytest.fixture
-def quick(monkeypatch):
+def short(monkeypatch):
     """The demonstration with less training: what it does is tested here, how well in test_quality."""
     monkeypatch.setattr(demo, "SEEDS", (0, 1))
     monkeypatch.setattr(base, "MAX_EPOCHS", 3)
 
 
-def test_demo(quick, tmp_path):
+def test_demo(short, tmp_path):
     result = CliRunner().invoke(main, ["demo", "-o", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
@@ -34,7 +27,7 @@ def test_demo(quick, tmp_path):
     assert tsee.load(tmp_path / "out" / "model").transform(tsee.datasets.load_digits().x_test).shape == (599, 2)
 
 
-def test_demo_to_an_unwritable_place(quick, tmp_path):
+def test_demo_to_an_unwritable_place(short, tmp_path):
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(main, ["demo", "-o", str(tmp_path / "file" / "out")])
     assert result.exit_code == 1

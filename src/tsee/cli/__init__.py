@@ -1,0 +1,44 @@
+"""The command ``tsee``: argument handling only; the work is the library's.
+
+A command's module imports what it works with inside its function, so that help and completion need no torch.
+"""
+
+from __future__ import annotations
+
+import click
+
+from tsee.cli.demo import demo
+from tsee.cli.evaluate import evaluate
+from tsee.cli.export import export
+from tsee.cli.fit import fit
+from tsee.cli.group import Commands
+from tsee.cli.info import info
+from tsee.cli.plot import plot
+from tsee.cli.reproduce import reproduce
+from tsee.cli.transform import transform
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="\b\nEach command has --help. Before it go --version, and --debug for tracebacks.\n"
+    "Exit codes: 0 done, 1 failed, as a sentence says, 2 wrong usage, 130 Ctrl-C.\n"
+    'Completion: eval "$(_TSEE_COMPLETE=bash_source tsee)" (or zsh, fish).',
+)
+@click.version_option(package_name="tsee")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def main(debug: bool) -> None:
+    """Maps of high-dimensional data, on which new rows find their place.
+
+    \b
+      tsee fit flowers.csv --label kind -o model
+      tsee transform model more-flowers.csv -o map.csv
+      tsee plot model flowers.csv --label kind -o map.png
+    """
+
+
+# In the order of their use, which is that of the help.
+for command in (fit, transform, evaluate, plot, info, export, demo, reproduce):
+    main.add_command(command)

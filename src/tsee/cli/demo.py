@@ -1,0 +1,22 @@
+"""``tsee demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tsee.cli.options import folder_option
+
+__all__ = ["demo"]
+
+
+@click.command(short_help="Map the bundled digits, and say how good the maps are.")
+@folder_option("-o", "--output", default="tsee-demo", help="Folder for the picture and the model.")
+def demo(output: Path) -> None:
+    """Map the bundled digits, part of them held out, and say how good the maps are."""
+    from tsee.demo import run_demo
+    from tsee.persistence import check_target
+
+    check_target(output / "model")
+    run_demo(output, click.echo)

@@ -1,0 +1,88 @@
+"""``tsee info``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tsee.cli.options import METHODS, Voice, model_argument
+
+__all__ = ["info"]
+
+
+@click.command()
+@model_argument
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of text.")
+def info(model: Path, as_json: bool) -> None:
+    """Say what MODEL is: its method, its data, its parameters."""
+    facts = _facts(model)
+    voice = Voice(quiet=False, as_json=as_json)
+    voice.result(facts)
+    voice.say(*(f"{name:14}{value}" for name, value in _lines(facts)))
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    from tsee.persistence import ESTIMATORS, describe
+
+    config = describe(folder)
+    defaults = ESTIMATORS[config["estimator"]]().get_params(deep=False)
+    losses = config["history"]["loss"]
+    rows, dimensions = config["shapes"]["embedding"]
+    exemplars = config["shapes"].get("exemplars.inputs")
+    files = [path for path in folder.iterdir() if path.is_file()]
+    saved = max(path.stat().st_mtime for path in files)
+    return {
+        "model": str(folder),
+        "method": next(method for method, name in METHODS.items() if name == config["estimator"]),
+        "tsee_version": config["tsee_version"],
+        "saved": datetime.fromtimestamp(saved).astimezone().isoformat(timespec="seconds"),
+        "rows": rows,
+        "features": config["n_features_in"],
+        "feature_names": config["feature_names_in"],
+        "dimensions": dimensions,
+        "exemplars": None if exemplars is None else exemplars[0],
+        "placement": config["parameters"].get("placement") or config["placement"] or "forward",
+        "perplexity": config["perplexity"],
+        "epochs": len(losses),
+        "loss": losses[-1] if losses else None,
+        "network": config["network"]["kind"],
+        "parameters": {name: value for name, value in config["parameters"].items() if not _same(value, defaults[name])},
+        "bytes": sum(path.stat().st_size for path in files),
+    }
+
+
+def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    names = facts["feature_names"]
+    features = f"{facts['features']:,}" + ("" if names is None else f", {names[0]!r} to {names[-1]!r}")
+    loss = "" if facts["loss"] is None else f", the last with loss {facts['loss']:.4g}"
+    lines = {
+        "method": facts["method"],
+        "saved": f"{facts['saved'].replace('T', ' ')} by tsee {facts['tsee_version']}",
+        "rows": f"{facts['rows']:,}",
+        "features": features,
+        "dimensions": str(facts["dimensions"]),
+        "exemplars": None if facts["exemplars"] is None else f"{facts['exemplars']:,}",
+        "placement": facts["placement"],
+        "perplexity": f"{facts['perplexity']:g}",
+        "epochs": f"{facts['epochs']}{loss}",
+        "network": facts["network"],
+        "parameters": ", ".join(f"{name}={value!r}" for name, value in facts["parameters"].items()) or "the defaults",
+        "size on disk": _size(facts["bytes"]),
+    }
+    return [(name, value) for name, value in lines.items() if value is not None]
+
+
+def _same(saved: Any, default: Any) -> bool:
+    """A saved parameter has come through JSON, which knows lists only."""
+    return bool(saved == (list(default) if isinstance(default, tuple) else default))
+
+
+def _size(n_bytes: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.3g} GB"

@@ -1,0 +1,183 @@
+"""Every parameter of the estimators as an option, made from their signatures and the table of their texts.
+
+The estimators, and torch with them, are imported when these options are needed, not before.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from tsee.cli.options import METHODS
+
+__all__ = ["ParameterCommand", "make_estimator"]
+
+# Not for a command line: a module of the user's, and what --quiet is for.
+LEFT_OUT = ("network", "verbose")
+# What the table says for Python, as a command line has it.
+PHRASES = {
+    "a list or tuple of integers of at least 1": "integers of at least 1 with commas between, such as 512,512",
+    ", a numpy RandomState or None": " or none",
+    "None": "none",
+    "``": "",
+}
+METAVARS = {"an integer": "INTEGER", "a number": "NUMBER", "a list": "SIZES", "a torch device": "DEVICE"}
+LITTLE = "tsee.cli.parameters.little"
+
+
+class ParameterCommand(click.Command):
+    """A command that takes, besides its own options, the parameters of all estimators."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        *own, help_option = super().get_params(ctx)
+        return [*own, *([] if ctx.meta.get(LITTLE) else _options()), help_option]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # To complete a path or an option of the command's own, the parameters are not needed.
+        own = {name for option in super().get_params(ctx) for name in option.opts}
+        ctx.meta[LITTLE] = ctx.resilient_parsing and not any(
+            arg.startswith("--") and arg.partition("=")[0] not in own for arg in args
+        )
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        ctx.meta[LITTLE] = ctx.meta[LITTLE] and not incomplete.startswith("-")
+        return super().shell_complete(ctx, incomplete)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is not None and isinstance(option, click.Option):
+                sections.setdefault(getattr(option, "section", "Options"), []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+class _ParameterOption(click.Option):
+    """An option that stands for a parameter; its value is text until the method is known."""
+
+    def __init__(self, name: str, **given: Any) -> None:
+        from tsee.estimators.parameters import PARAMETERS
+
+        self.parameter = PARAMETERS[name]
+        self.methods = {
+            method: arguments[name].default for method, arguments in _signatures().items() if name in arguments
+        }
+        everywhere = len(self.methods) == len(METHODS)
+        self.section = "Parameters of every method" if everywhere else f"Parameters of {' and '.join(self.methods)}"
+        first = re.split(r"[.:;]\s", _for_command_line(self.parameter.text))[0].rstrip(".")
+        super().__init__(
+            [f"--{name.replace('_', '-')}"],
+            metavar=self._metavar(),
+            help=f"{first}. [default: {self._default()}]",
+            **given,
+        )
+
+    @property
+    def choices(self) -> list[str]:
+        """The values, where there are but a few."""
+        must_be = self.parameter.must_be
+        if not must_be.startswith('"'):
+            return []
+        return [*re.findall(r'"([^"]+)"', must_be), *(["none"] if must_be.endswith("None") else [])]
+
+    def _metavar(self) -> str:
+        bar = " or " if any("|" in choice for choice in self.choices) else "|"
+        kinds = (metavar for kind, metavar in METAVARS.items() if self.parameter.must_be.startswith(kind))
+        return bar.join(self.choices) or next(kinds, "TEXT")
+
+    def _default(self) -> str:
+        defaults = {method: _as_text(value) for method, value in self.methods.items()}
+        usual = next(iter(defaults.values()))
+        others: dict[str, list[str]] = {}
+        for method, value in defaults.items():
+            if value != usual:
+                others.setdefault(value, []).append(method)
+        return "; ".join([usual, *(f"{' and '.join(methods)}: {value}" for value, methods in others.items())])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(choice) for choice in self.choices if choice.startswith(incomplete)]
+
+    def value(self, text: str, method: str) -> Any:
+        """The text as a value of the parameter, checked."""
+        if method not in self.methods:
+            raise click.UsageError(
+                f"{self.opts[0]} is a parameter of {' and '.join(self.methods)}, not of {method}: leave it out, or "
+                "choose another --method."
+            )
+        value = _parse(text, many=isinstance(self.methods[method], tuple))
+        if not self.parameter.accepts(value):
+            must_be = _for_command_line(self.parameter.must_be)
+            raise click.BadParameter(f"It must be {must_be}. Got {text!r} instead.", param=self)
+        return value
+
+
+def make_estimator(method: str, given: dict[str, str | None], **fixed: Any) -> Any:
+    """The estimator of a method with the parameters whose options were given.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    given : dict of str to str or None
+        The text of each option, None where it was not given.
+    fixed : dict
+        Parameters that have no option.
+    """
+    import tsee.estimators
+
+    values = {
+        option.name: option.value(text, method)
+        for option in _options()
+        if option.name is not None and (text := given[option.name]) is not None
+    }
+    return getattr(tsee.estimators, METHODS[method])(**values, **fixed)
+
+
+@functools.cache
+def _signatures() -> dict[str, dict[str, inspect.Parameter]]:
+    import tsee.estimators
+
+    return {
+        method: dict(inspect.signature(getattr(tsee.estimators, name)).parameters) for method, name in METHODS.items()
+    }
+
+
+@functools.cache
+def _options() -> list[_ParameterOption]:
+    """Those of every method first, then those of some."""
+    names = dict.fromkeys(name for arguments in _signatures().values() for name in arguments if name not in LEFT_OUT)
+    options = [_ParameterOption(name) for name in names]
+    return sorted(options, key=lambda option: -len(option.methods))
+
+
+def _parse(text: str, *, many: bool = False) -> Any:
+    if many:
+        return tuple(_parse(part) for part in text.split(",") if part.strip())
+    if text.strip().lower() == "none":
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _for_command_line(text: str) -> str:
+    for python, plain in PHRASES.items():
+        text = text.replace(python, plain)
+    return text

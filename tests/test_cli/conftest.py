@@ -1,0 +1,120 @@
+"""A small table in files of every kind, a model of it, and the command as a user types it."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import tsee
+from tsee.cli import main
+
+FEATURES = ["width", "length", "height", "weight"]
+
+
+@pytest.fixture(scope="session")
+def quick():
+    """As little training as there can be: what the command does is tested here, not how well it maps."""
+    return ["--max-epochs", "1", "--refinement", "5", "--hidden-layers", "8", "--random-state", "0"]
+
+
+@pytest.fixture(scope="session")
+def run():
+    """Type ``tsee ...``; the exit code must be ``code``, and a failure one sentence on standard error."""
+
+    def run(*arguments, code=0):
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        assert result.exit_code == code, (result.output, result.exception)
+        if code == 1:
+            errors = [line for line in result.stderr.splitlines() if not line.startswith(("Note on", "Warning:"))]
+            assert len(errors) == 1, result.stderr
+            assert errors[0].startswith("Error: ")
+            assert errors[0].endswith((".", "?"))
+            assert result.stdout == ""
+        return result
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def flowers():
+    """Three kinds of flowers, far apart; in 64ths, which text and single precision hold exactly."""
+    generator = np.random.default_rng(0)
+    kind = np.arange(90) % 3
+    sizes = np.round(64 * generator.normal(size=(90, 4))) / 64 + 8 * kind[:, None]
+    frame = pd.DataFrame(sizes, columns=FEATURES, dtype=np.float32)
+    frame.insert(0, "id", np.arange(90) + 100)
+    frame.insert(1, "kind", np.array(["rose", "lily", "iris"])[kind])
+    return frame
+
+
+@pytest.fixture(scope="session")
+def write():
+    return write_flowers
+
+
+def write_flowers(path, frame):
+    """The table as a file of the kind that the ending says; of ``.npy`` the features alone."""
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    elif path.suffix == ".npy":
+        np.save(path, frame[FEATURES].to_numpy())
+    else:
+        with h5py.File(path, "w") as file:
+            file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
+            file["X"] = frame[FEATURES].to_numpy()
+            for part, index, columns in (("obs", frame["id"].astype(str), ["kind"]), ("var", FEATURES, [])):
+                group = file.create_group(part)
+                group.attrs.update({"_index": "index", "column-order": columns})
+                group["index"] = np.array(index, dtype=object)
+                for column in columns:
+                    group[column] = frame[column].to_numpy(object)
+    return path
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory, flowers):
+    """Files of the flowers."""
+    folder = tmp_path_factory.mktemp("flowers")
+    for ending in (".csv", ".parquet", ".npy", ".h5ad"):
+        write_flowers(folder / f"flowers{ending}", flowers)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(run, folder, quick):
+    """A model of the flowers, its features known by name."""
+    run("fit", folder / "flowers.csv", "--label", "kind", "-o", folder / "model", *quick)
+    return folder / "model"
+
+
+@pytest.fixture(scope="session")
+def places(model, flowers):
+    """Where the model has them."""
+    return tsee.load(model).transform(flowers[FEATURES])
+
+
+@pytest.fixture
+def process():
+    """Start a Python of its own with this tsee; it ends with the test at the latest."""
+    started = []
+
+    def start(code, *arguments, **given):
+        paths = [str(Path(tsee.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+        started.append(subprocess.Popen(command, env=environment, **given))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+        one.wait()

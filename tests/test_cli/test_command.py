@@ -1,0 +1,98 @@
+"""What holds for every command: help, completion, errors, exit codes, and what the manual says."""
+
+import subprocess
+
+import pytest
+from click.shell_completion import BashComplete
+
+import tsee
+import tsee.persistence
+from tsee.cli import main
+
+
+def test_help_fits_a_screen(run):
+    lines = run("--help").output.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    first = lines.index("Commands:") + 1
+    assert [line.split()[0] for line in lines[first : first + len(main.commands)]] == list(main.commands)
+    for line in ("Exit codes: 0 done", "_TSEE_COMPLETE=bash_source"):
+        assert line in "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_every_command_has_help(run, name):
+    output = run(name, "--help").output
+    assert output.startswith(f"Usage: main {name}")
+    assert max(map(len, output.splitlines())) <= 80
+
+
+def test_help_and_completion_need_no_torch(process):
+    code = """
+        import os, sys
+        from tsee.cli import main
+        for arguments, words in (
+            (["--help"], None), (["transform", "--help"], None), (["--version"], None),
+            ([], "tsee "), ([], "tsee fit "), ([], "tsee fit --label a fl"), ([], "tsee plot m --pl"),
+        ):
+            if words is not None:
+                os.environ.update(_TSEE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+            try:
+                main(arguments, prog_name="tsee")
+            except SystemExit as exit:
+                assert not exit.code, exit.code
+        print([name for name in ("torch", "sklearn", "numpy") if name in sys.modules])
+    """
+    lines = process(code, stdout=subprocess.PIPE).communicate()[0].decode().splitlines()
+    assert lines[-1] == "[]"
+    assert {"plain,evaluate", "file,fl", "plain,--placement"} <= set(lines)
+
+
+def test_completion(monkeypatch):
+    def complete(words):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        return BashComplete(main, {}, "tsee", "_TSEE_COMPLETE").complete().splitlines()
+
+    assert complete("tsee tr") == ["plain,transform"]
+    assert complete("tsee fit --meth") == ["plain,--method"]
+    assert complete("tsee fit --method hot") == ["plain,hot-see", "plain,hot-sne"]
+    assert complete("tsee fit --n-fa") == ["plain,--n-factors"]
+    assert complete("tsee fit --contrast ") == ["plain,sampled", "plain,full", "plain,noise"]
+    assert complete("tsee fit fl") == ["file,fl"]
+    assert "plain,--n-inputs" not in complete("tsee fit --n-inputs 3 --n-")
+
+
+def test_as_a_module(process):
+    code = "import runpy, sys; sys.argv[1:] = ['--version']; runpy.run_module('tsee', run_name='__main__')"
+    output, _ = process(code, stdout=subprocess.PIPE).communicate()
+    assert output.decode() == f"tsee, version {tsee.__version__}\n"
+
+
+def test_wrong_usage(run, folder):
+    assert "No such command 'fitt'" in run("fitt", code=2).stderr
+    assert "Missing option '-o'" in run("fit", folder / "flowers.csv", code=2).stderr
+    assert "No such option" in run("info", folder, "--colour", code=2).stderr
+
+
+def test_errors_in_a_sentence_or_with_their_traceback(run, folder, tmp_path, monkeypatch):
+    result = run("info", folder, code=1)
+    assert "is not a tsee model" in result.stderr
+    with pytest.raises(tsee.ModelError):
+        main(["--debug", "info", str(folder)], standalone_mode=False)
+
+    def broken(*given, **named):
+        raise RuntimeError("a leak\nin the pipe")
+
+    monkeypatch.setattr(tsee.persistence, "describe", broken)
+    assert "Error: RuntimeError: a leak in the pipe. This was not foreseen" in run("info", folder, code=1).stderr
+    monkeypatch.setattr(tsee.persistence, "describe", lambda path: (tmp_path / "none").read_text())
+    assert f"No such file or directory: '{tmp_path / 'none'}'." in run("info", folder, code=1).stderr
+
+
+def test_warnings_are_lines(run, folder, tmp_path, quick):
+    result = run("fit", folder / "flowers.csv", "-o", tmp_path / "m", *quick, "--n-exemplars", 1000, "--quiet")
+    assert result.stderr.splitlines() == [
+        "Warning: The 'n_exemplars' parameter is 1000, but the data hold only 90 rows: 90 exemplars are used."
+    ]
+    assert result.stdout == ""

@@ -1,0 +1,52 @@
+"""``tsee info`` and ``tsee export``: what a model says of itself, and its network for others."""
+
+import json
+import shutil
+
+import torch
+
+import tsee
+
+
+def test_info(run, model):
+    lines = dict(line.split(maxsplit=1) for line in run("info", model).stdout.splitlines())
+    assert lines["method"] == "dt-see"
+    assert lines["rows"] == lines["exemplars"] == "90"
+    assert lines["features"] == "4, 'width' to 'weight'"
+    assert lines["parameters"] == "hidden_layers=[8], max_epochs=1, random_state=0, refinement=5"
+    assert lines["placement"] == tsee.load(model).placement_
+    assert lines["saved"].endswith(f" by tsee {tsee.__version__}")
+
+
+def test_info_as_json(run, model, tmp_path):
+    told = json.loads(run("info", model, "--json").stdout)
+    see = tsee.load(model)
+    assert told["feature_names"] == list(see.feature_names_in_)
+    assert told["loss"] == see.history_["loss"][-1]
+    assert told["perplexity"] == see.perplexity_
+    assert told["bytes"] == sum(path.stat().st_size for path in model.iterdir())
+    # A method without exemplars, and a network that only its owner has.
+    X = torch.rand(40, 3)
+    tsee.PtSNE(network=torch.nn.Linear(3, 2), max_epochs=1, random_state=0).fit(X).save(tmp_path / "own")
+    told = json.loads(run("info", tmp_path / "own", "--json").stdout)
+    assert (told["method"], told["network"], told["exemplars"], told["placement"]) == (
+        "pt-sne",
+        "Linear",
+        None,
+        "forward",
+    )
+    assert told["feature_names"] is None
+    assert "give such a module" in run("transform", tmp_path / "own", tmp_path, "-o", tmp_path / "a.csv", code=1).stderr
+
+
+def test_damaged_models(run, model, tmp_path):
+    copy = shutil.copytree(model, tmp_path / "model")
+    (copy / "model.safetensors").write_bytes((model / "model.safetensors").read_bytes()[:-1])
+    assert "model.safetensors in" in run("info", copy, code=1).stderr
+    (copy / "config.json").write_text("{")
+    assert "config.json in" in run("info", copy, code=1).stderr
+
+
+def test_export(run, model, tmp_path):
+    run("export", model, "-o", tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx").stat().st_size

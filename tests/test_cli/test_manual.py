@@ -1,0 +1,60 @@
+"""What the manual and the README tell to type, typed."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pandas as pd
+import pytest
+
+from tsee.cli import main
+from tsee.estimators import base, losses
+
+ROOT = Path(__file__).parents[2]
+MANUAL = (ROOT / "docs" / "command-line.md").read_text()
+SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+
+
+def test_the_readme_has_the_first_block_of_the_manual():
+    first = SHELL.search(MANUAL)[1]
+    assert first in SHELL.findall((ROOT / "README.md").read_text())
+    assert len(first.splitlines()) < 10
+
+
+def test_the_manual_is_true(run, tmp_path, monkeypatch):
+    """With less training than a user has."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(base, "MAX_EPOCHS", 2)
+    free = losses.free_places
+    monkeypatch.setattr(losses, "free_places", lambda *places, **given: free(*places, **{**given, "n_iterations": 5}))
+    results = {}
+    for block in SHELL.findall(MANUAL):
+        # A quoted text may go over several lines.
+        for command in re.findall(r'(?:[^"\n]|"[^"]*")+', block):
+            program, *arguments = shlex.split(command)
+            if program == "python":
+                assert arguments[0] == "-c"
+                exec(arguments[1], {})
+            else:
+                assert program == "tsee"
+                results[command] = run(*arguments).stdout
+    assert len(results) == 9
+    assert pd.read_csv("map.csv").columns.tolist() == ["digit", "tsee0", "tsee1"]
+    assert Path("map.png").read_bytes().startswith(b"\x89PNG")
+    said = {command.split()[1]: output for command, output in results.items()}
+    assert json.loads(said["evaluate"])["rows"] == 599
+    assert "hot-see" in said["info"]
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_the_manual_names_every_command(name):
+    assert f"`tsee {name}" in MANUAL
+
+
+@pytest.mark.parametrize("name", ["fit", "transform", "evaluate", "plot", "info"])
+def test_the_manual_names_every_option(name):
+    for option in main.commands[name].params:
+        if isinstance(option, click.Option):
+            assert any(text in MANUAL for text in option.opts), option.opts
