@@ -1,6 +1,12 @@
 """Data that several test files share."""
 
+import os
+import socket
+import subprocess
+import sys
+import textwrap
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -25,3 +31,57 @@ def anndata():
 
         with pd.option_context("future.infer_string", False):
             yield anndata
+
+
+# Several real processes on one machine, joined by gloo.
+PEER = """
+import datetime, os, sys
+import torch, torch.distributed as dist
+torch.set_num_threads(1)
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+rank, size = dist.get_rank(), dist.get_world_size()
+"""
+
+
+def _free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])
+
+
+def _start(script: str, size: int, *arguments: object) -> list[subprocess.Popen[str]]:
+    """The same script in several processes, in which ``rank``, ``size`` and ``dist`` are known."""
+    port = _free_port()
+    processes = []
+    for rank in range(size):
+        environment = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        command = [sys.executable, "-c", PEER + textwrap.dedent(script), *map(str, arguments)]
+        processes.append(
+            subprocess.Popen(
+                command,
+                env={**os.environ, "OMP_NUM_THREADS": "1", **{name: str(value) for name, value in environment.items()}},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    return processes
+
+
+def _run(script: str, size: int, *arguments: object, timeout: float = 300) -> list[str]:
+    """What each of several processes that run the same script prints; all of them must come to their end."""
+    processes = _start(script, size, *arguments)
+    try:
+        outputs = [process.communicate(timeout=timeout) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    for process, (_, errors) in zip(processes, outputs, strict=True):
+        assert process.returncode == 0, errors
+    return [output for output, _ in outputs]
+
+
+@pytest.fixture(scope="session")
+def peers():
+    """``peers.run(script, size, *arguments)``, and ``peers.start``, which does not wait for their end."""
+    return SimpleNamespace(run=_run, start=_start)

@@ -6,6 +6,8 @@ import json
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -82,7 +84,9 @@ class Checkpoint:
         self._handler: Any = None
 
     def read(self) -> State | None:
-        """The state that was left here, if one was."""
+        """The state that was left here, if one was; and whether one can be left, before there is any."""
+        with self._writing():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists():
             return None
         where = f"The checkpoint in {str(self.path.parent)!r}"
@@ -118,19 +122,24 @@ class Checkpoint:
             tensors = {name: value.detach().cpu().contiguous() for name, value in state.tensors.items()}
             temporary = beside(self.path)
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                safetensors.torch.save_file(tensors, temporary, {"state": content})
-                put_in_place(temporary, self.path)
-            except (OSError, safetensors.SafetensorError) as error:
-                raise CheckpointError(
-                    f"The checkpoint cannot be written to {str(self.path.parent)!r} ({error}): choose a folder that "
-                    "you may write to, with room on its disk."
-                ) from error
+                with self._writing():
+                    safetensors.torch.save_file(tensors, temporary, {"state": content})
+                    put_in_place(temporary, self.path)
             finally:
                 temporary.unlink(missing_ok=True)
         self._written = time.monotonic()
         if self.stopping:
             raise SystemExit(128 + signal.SIGTERM)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, safetensors.SafetensorError) as error:
+            raise CheckpointError(
+                f"The checkpoint cannot be written to {str(self.path.parent)!r} ({error}): choose a folder that "
+                "you may write to, with room on its disk."
+            ) from error
 
     def remove(self) -> None:
         """The fit is done."""
