@@ -24,9 +24,10 @@ from tsee.plots import COLOURS
 
 __all__ = ["write_map_page"]
 
-# The colours of `tsee.plots` for dark ground: the same hues, told apart as well by every kind of sight.
-DARK_COLOURS = ["#7b9bea", "#ff8804", "#06c9ff", "#e0566a", "#5f93b0"]
-DARK_COLOURS += ["#b07a45", "#86b977", "#b37cf0", "#009891", "#e898c7"]
+# The colours of `tsee.plots` for dark ground: hues as near to them as leaves no two nearer than 0.105 in OKLab for
+# normal, red-, green- and blue-blind sight.
+DARK_COLOURS = ["#8d92f5", "#efb42c", "#0cd5fc", "#d54463", "#498aa1"]
+DARK_COLOURS += ["#c98811", "#abfe73", "#9c53f7", "#a1c89c", "#fce1d9"]
 
 
 def write_map_page(

@@ -45,6 +45,12 @@ export class Card {
   // Beside the pointer, on the side where there is room.
   place([left, top]) {
     const { offsetWidth: width, offsetHeight: height } = this.element;
+    if (window.innerWidth <= 640) {
+      // Not under the finger: at the other end of the screen.
+      const y = top > window.innerHeight / 2 ? 76 : window.innerHeight - height - 72;
+      this.element.style.transform = `translate(${Math.round((window.innerWidth - width) / 2)}px, ${Math.round(y)}px)`;
+      return;
+    }
     const gap = 16;
     const x = left + gap + width < window.innerWidth - 8 ? left + gap : left - gap - width;
     const y = Math.min(Math.max(8, top - 12), window.innerHeight - height - 8);

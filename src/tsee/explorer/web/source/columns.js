@@ -28,24 +28,28 @@ function categoryColumn({ name, names }, codes) {
 }
 
 function numberColumn({ name }, values) {
-  const known = values.filter(Number.isFinite).sort();
-  const at = (share) => known[Math.round(share * (known.length - 1))];
-  // The hundredth at each end shares a colour: a few extremes would else leave one to all the rest.
-  let [low, high] = known.length ? [at(0.01), at(0.99)] : [0, 1];
-  if (!(high > low)) [low, high] = known.length ? [known[0], known[known.length - 1]] : [0, 1];
-  if (!(high > low)) high = low + 1;
+  let range = null;
   return {
     name,
     kind: 'number',
     values,
-    low,
-    high,
-    least: known[0],
-    most: known[known.length - 1],
-    missing: values.length - known.length,
+    get range() {
+      return (range ??= rangeOf(values));
+    },
     text: (row) => (Number.isNaN(values[row]) ? '' : plain(values[row])),
     search() {},
   };
+}
+
+function rangeOf(values) {
+  const known = values.filter(Number.isFinite).sort();
+  const at = (share) => known[Math.round(share * (known.length - 1))];
+  const [least, most] = known.length ? [at(0), at(1)] : [0, 1];
+  // The hundredth at each end shares a colour: a few extremes would else leave one to all the rest.
+  let [low, high] = known.length ? [at(0.01), at(0.99)] : [0, 1];
+  if (!(high > low)) [low, high] = [least, most];
+  if (!(high > low)) high = low + 1;
+  return { low, high, least, most, missing: values.length - known.length };
 }
 
 function textColumn({ name }, bytes, lengths) {

@@ -45,7 +45,8 @@ export class Legend {
     if (!column) return new Uint8Array(n);
     if (column.kind === 'category') return column.codes;
     const codes = new Uint8Array(n);
-    const { values, low, high } = column;
+    const { values } = column;
+    const { low, high } = column.range;
     for (let i = 0; i < n; i++) {
       const share = (values[i] - low) / (high - low);
       codes[i] = Number.isNaN(share) ? BINS : Math.min(BINS - 1, Math.max(0, Math.floor(share * BINS)));
@@ -72,7 +73,8 @@ export class Legend {
 
   codeOf(row) {
     if (this.column.kind === 'category') return this.column.codes[row];
-    const share = (this.column.values[row] - this.column.low) / (this.column.high - this.column.low);
+    const { low, high } = this.column.range;
+    const share = (this.column.values[row] - low) / (high - low);
     return Number.isNaN(share) ? BINS : Math.min(BINS - 1, Math.max(0, Math.floor(share * BINS)));
   }
 
@@ -161,7 +163,8 @@ export class Legend {
 
   showNumbers() {
     const { column, theme } = this;
-    const { values, low, high } = column;
+    const { values } = column;
+    const { low, high, least, most, missing } = column.range;
     this.colours = Array.from({ length: BINS }, (_, i) => scaleColour((i + 0.5) / BINS, theme));
     this.colours.push(MISSING[theme]);
     const counts = new Uint32Array(BINS);
@@ -233,8 +236,8 @@ export class Legend {
     say();
     this.element.append(canvas, ends);
     const notes = [];
-    if (column.least < low || column.most > high) notes.push(`from ${plain(column.least)} to ${plain(column.most)} in all`);
-    if (column.missing) notes.push(`${counted(column.missing)} without a value`);
+    if (least < low || most > high) notes.push(`from ${plain(least)} to ${plain(most)} in all`);
+    if (missing) notes.push(`${counted(missing)} without a value`);
     notes.push('drag to show a range');
     this.element.append(h('p', { className: 'quiet' }, notes.join(' · ')));
   }

@@ -54,8 +54,7 @@ class Page {
 
   async start() {
     this.inset();
-    this.scene.resize();
-    this.scene.mode('pan');
+    await this.scene.resize();
     this.setTheme(this.theme);
     this.scene.look(undefined, false);
     await this.update();
@@ -264,7 +263,7 @@ class Page {
     const tools = $('tools').getBoundingClientRect();
     this.scene.insets = narrow.matches
       ? { top: heading.bottom, right: 12, bottom: innerHeight - (panel.height ? panel.top : tools.top), left: 12 }
-      : { top: 24, right: panel.width ? innerWidth - panel.left + 8 : 24, bottom: 24, left: 24 };
+      : { top: heading.bottom, right: panel.width ? innerWidth - panel.left + 8 : 24, bottom: innerHeight - tools.top + 8, left: 24 };
   }
 
   // ---- the pointer and the keys ----

@@ -16,12 +16,16 @@ export async function unpack(text) {
   const description = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 4, start - 4)));
   const arrays = {};
   for (const [name, [type, offset, size]] of Object.entries(description.arrays)) {
-    arrays[name] =
-      type === 'float16'
-        ? widened(new Uint16Array(content, start + offset, size))
-        : new TYPES[type](content, start + offset, size);
+    if (type === 'float16') whenAsked(arrays, name, () => widened(new Uint16Array(content, start + offset, size)));
+    else arrays[name] = new TYPES[type](content, start + offset, size);
   }
   return { ...description, arrays };
+}
+
+// The network is needed only when rows are placed.
+function whenAsked(object, name, make) {
+  let value = null;
+  Object.defineProperty(object, name, { enumerable: true, get: () => (value ??= make()) });
 }
 
 function bytesOf(text) {

@@ -118,7 +118,7 @@ export class Scene {
     this.overlay.height = Math.round(box.height * ratio);
     this.home = this.fitting(1).scale;
     this.style();
-    this.plot.set({}); // draws again
+    return this.plot.set({}); // takes the size over and draws again
   }
 
   // ---- how points look ----
@@ -163,8 +163,9 @@ export class Scene {
   // Sizes and opacity follow the number of points and the zoom.
   style() {
     if (!this.colours || !this.height) return;
-    const area = this.width * this.height;
-    const size = Math.min(7, Math.max(1, Math.sqrt(area / 5 / this.n)));
+    // Side by side, all dots would cover a sixth of the map's box.
+    const unit = (this.home * this.height) / 2;
+    const size = Math.min(6, Math.max(1.2, Math.sqrt((4 * this.half[0] * this.half[1] * unit * unit) / 6 / this.n)));
     const dense = Math.min(0.85, Math.max(0.45, 1.25 - 0.13 * Math.log10(this.n)));
     const opacity = Math.min(0.95, dense + 0.1 * Math.max(0, Math.log2(this.zoom || 1)));
     // The scale of regl-scatterplot is 1 where one unit is half the height: where it begins is no reason to be small.
