@@ -163,6 +163,7 @@ def _html(title: str, payload: str) -> str:
         "{{style}}": (web / "page.css").read_text(encoding="utf-8"),
         "{{payload}}": payload,
         "{{script}}": script,
+        "{{licences}}": (web / "LICENSES.txt").read_text(encoding="utf-8").replace("--", "- -"),
     }
     page = []
     for piece in template.replace("}}", "}}\0").replace("{{", "\0{{").split("\0"):

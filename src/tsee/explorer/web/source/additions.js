@@ -175,9 +175,10 @@ export class Additions {
     const novel = new Uint8Array(n);
     if (novelty) for (let i = 0; i < n; i++) novel[i] = novelty[i] > NOVEL ? 1 : 0;
     const order = Array.from({ length: n }, (_, i) => i).sort((a, b) => novel[b] - novel[a] || a - b);
-    const label = columns.find((column) => new Set(column.values).size === n) || columns[0];
+    const label = columns.find((column) => new Set(column.values).size === n);
     this.batch = { source, n, places, novelty, columns, x, y, novel, order, label, since: performance.now() };
     this.list();
+    scene.stepBack(true);
     this.page.inset();
     // The map and the new rows, should some be outside of it.
     const all = boxOf([...Array(n).keys()], x, y);
@@ -209,6 +210,8 @@ export class Additions {
     this.batch = null;
     this.element.hidden = true;
     this.page.card.hide();
+    this.page.inset();
+    this.page.scene.stepBack(false);
     this.page.scene.redraw();
   }
 
@@ -245,7 +248,8 @@ export class Additions {
 
   line(row, top) {
     const { batch } = this;
-    const name = batch.label ? batch.label.values[row] : `row ${counted(row + 1)}`;
+    const name = batch.label?.values[row] || `row ${counted(row + 1)}`;
+    const more = batch.columns.find((column) => column !== batch.label)?.values[row];
     return h(
       'button',
       {
@@ -256,7 +260,7 @@ export class Additions {
         onmouseleave: () => this.point(-1),
       },
       h('i', { className: batch.novel[row] ? 'novel' : '' }),
-      h('span', {}, name || `row ${counted(row + 1)}`),
+      h('span', {}, name, more ? h('small', {}, more) : null),
       batch.novel[row] ? h('b', {}, 'unlike') : null,
     );
   }

@@ -261,9 +261,10 @@ class Page {
     const panel = $('panel').getBoundingClientRect();
     const heading = $('heading').getBoundingClientRect();
     const tools = $('tools').getBoundingClientRect();
+    const added = $('additions').getBoundingClientRect();
     this.scene.insets = narrow.matches
-      ? { top: heading.bottom, right: 12, bottom: innerHeight - (panel.height ? panel.top : tools.top), left: 12 }
-      : { top: heading.bottom, right: panel.width ? innerWidth - panel.left + 8 : 24, bottom: innerHeight - tools.top + 8, left: 24 };
+      ? { top: Math.max(heading.bottom, added.bottom), right: 12, bottom: innerHeight - (panel.height ? panel.top : tools.top), left: 12 }
+      : { top: heading.bottom, right: panel.width ? innerWidth - panel.left + 8 : 24, bottom: innerHeight - tools.top + 8, left: Math.max(24, added.right + 8) };
   }
 
   // ---- the pointer and the keys ----
@@ -294,10 +295,10 @@ class Page {
   paint(context) {
     const { scene, look } = this;
     if (this.exemplarsShown) this.paintExemplars(context);
+    this.additions?.paint(context);
     if (this.namesShown && this.anchors?.length && !this.found && !this.selected) {
       paintNames(context, scene, this.anchors, this.legend.colours, this.legend.only, look);
     }
-    this.additions?.paint(context);
     if (this.hovered >= 0) {
       const [left, top] = scene.toScreen(scene.x[this.hovered], scene.y[this.hovered]);
       disc(context, left, top, 6.5, this.legend.colourOf(this.hovered), look.ground, 2.5);

@@ -4,6 +4,7 @@ import { mixed } from './colours.js';
 
 const CELLS = 48;
 const MOST = 150;
+const FEW = 40;
 
 // For each category the place of its densest part.
 export function anchors(column, x, y) {
@@ -64,9 +65,10 @@ export function paintNames(context, scene, list, colours, only, look) {
   context.textAlign = 'center';
   context.textBaseline = 'middle';
   context.lineJoin = 'round';
-  for (const { name, code, x, y } of list) {
+  for (const { name, code, count, x, y } of list) {
     if (only.size && !only.has(code)) continue;
-    const [left, top] = scene.toScreen(x, y);
+    const [left, middle] = scene.toScreen(x, y);
+    const top = middle - (count < FEW ? size : 0); // not upon the points, where these are few
     if (left < -100 || top < -20 || left > scene.width + 100 || top > scene.height + 20) continue;
     const text = name.length > 26 ? name.slice(0, 25) + '…' : name;
     const half = context.measureText(text).width / 2 + 5;

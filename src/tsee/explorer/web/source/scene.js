@@ -28,6 +28,7 @@ export class Scene {
       if (places[2 * i + 1] > height) height = places[2 * i + 1];
     }
     this.half = [width / 65535, height / 65535]; // half the sides of the map's box
+    this.roomy = this.half.map((side) => Math.max(side, 0.1)); // a map may be a line, or a single place
     for (let i = 0; i < n; i++) {
       this.x[i] = (2 * places[2 * i] - width) / 65535;
       this.y[i] = (2 * places[2 * i + 1] - height) / 65535;
@@ -165,9 +166,10 @@ export class Scene {
     if (!this.colours || !this.height) return;
     // Side by side, all dots would cover a sixth of the map's box.
     const unit = (this.home * this.height) / 2;
-    const size = Math.min(6, Math.max(1.2, Math.sqrt((4 * this.half[0] * this.half[1] * unit * unit) / 6 / this.n)));
+    const largest = Math.max(6, 12 - 2 * Math.log10(this.n));
+    const size = Math.min(largest, Math.max(1.2, Math.sqrt((4 * this.roomy[0] * this.roomy[1] * unit * unit) / 6 / this.n)));
     const dense = Math.min(0.85, Math.max(0.45, 1.25 - 0.13 * Math.log10(this.n)));
-    const opacity = Math.min(0.95, dense + 0.1 * Math.max(0, Math.log2(this.zoom || 1)));
+    const opacity = Math.min(0.95, dense + 0.1 * Math.max(0, Math.log2(this.zoom || 1))) * (this.behind ? 0.45 : 1);
     // The scale of regl-scatterplot is 1 where one unit is half the height: where it begins is no reason to be small.
     const scaling = Math.max(this.home || 1, 0.01);
     const begin = scaling > 1 ? Math.asinh(scaling) / Math.asinh(1) : scaling;
@@ -180,13 +182,19 @@ export class Scene {
     this.plot.set({ pointColor: this.colours, pointSize: size / begin, opacity: opacities });
   }
 
+  // Whether the map is the ground for something else.
+  stepBack(behind) {
+    this.behind = behind;
+    this.style();
+  }
+
   theme(ink) {
     this.plot.set({ lassoColor: ink });
   }
 
   // ---- where one looks ----
 
-  fitting(margin, box = { x: -this.half[0], y: -this.half[1], width: 2 * this.half[0], height: 2 * this.half[1] }) {
+  fitting(margin, box = { x: -this.roomy[0], y: -this.roomy[1], width: 2 * this.roomy[0], height: 2 * this.roomy[1] }) {
     const { top, right, bottom, left } = this.insets;
     const free = [Math.max(80, this.width - left - right), Math.max(80, this.height - top - bottom)];
     const size = [Math.max(box.width, 1e-4) * margin, Math.max(box.height, 1e-4) * margin];
