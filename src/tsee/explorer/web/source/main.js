@@ -453,14 +453,14 @@ async function main() {
   }
   const page = new Page(data);
   await page.start();
-  // For scripts: where rows are on the screen, and what is selected.
+  // For scripts: where rows are on the screen, and what is shown, selected and placed.
   window.tsee = {
     screen: (row) => page.scene.toScreen(page.scene.x[row], page.scene.y[row]),
     screenOf: (x, y) => page.scene.toScreen(...page.scene.fromMap(x, y)),
     selected: () => page.selected && [...page.selected],
     shown: () => page.scene.above,
+    drawn: () => page.scene.drawing,
     added: () => page.additions.rows(),
-    look: (x, y, width, height) => page.scene.look({ x, y, width, height }, false),
   };
 }
 

@@ -260,8 +260,11 @@ export class Scene {
   }
 
   lassoed(coordinates) {
-    const corners = Array.isArray(coordinates[0]) ? coordinates : pairs(coordinates);
-    this.tell('lasso', corners.length > 2 ? this.grid.inside(corners, this.shown) : [], corners);
+    // regl-scatterplot leaves out moves that follow fast upon another, the last one too.
+    const [from, to] = [this.fromScreen(...this.pressed), this.fromScreen(...this.released)];
+    const corners =
+      this.tool === 'box' ? [from, [from[0], to[1]], to, [to[0], from[1]]] : [from, ...coordinates.slice(1), to];
+    this.tell('lasso', coordinates.length > 2 ? this.grid.inside(corners, this.shown) : []);
   }
 
   listen() {
@@ -270,19 +273,20 @@ export class Scene {
       const box = canvas.getBoundingClientRect();
       return [event.clientX - box.left, event.clientY - box.top];
     };
-    let down = null;
+    this.pressed = this.released = [0, 0];
+    addEventListener('mouseup', (event) => (this.released = at(event)), true);
     canvas.addEventListener('mousemove', (event) => {
       if (event.buttons) return this.tell('hover', null);
       this.tell('hover', at(event));
     });
     canvas.addEventListener('mouseleave', () => this.tell('hover', null));
     canvas.addEventListener('mousedown', (event) => {
-      down = at(event);
+      this.pressed = at(event);
       this.tell('hover', null);
     });
     canvas.addEventListener('click', (event) => {
       const [left, top] = at(event);
-      if (!down || Math.hypot(left - down[0], top - down[1]) < 4) this.tell('tap', [left, top], event.shiftKey);
+      if (Math.hypot(left - this.pressed[0], top - this.pressed[1]) < 4) this.tell('tap', [left, top]);
     });
     canvas.addEventListener('dblclick', (event) => {
       this.zoomBy(2, ...at(event));
@@ -334,12 +338,6 @@ export class Scene {
     canvas.addEventListener('pointerup', up);
     canvas.addEventListener('pointercancel', up);
   }
-}
-
-function pairs(flat) {
-  const corners = [];
-  for (let i = 0; i + 1 < flat.length; i += 2) corners.push([flat[i], flat[i + 1]]);
-  return corners;
 }
 
 // The same order each time.
