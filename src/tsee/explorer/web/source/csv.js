@@ -106,13 +106,15 @@ function refuseField(table, row, column) {
 function* recordsOf(text, delimiter, source) {
   let at = 0;
   let line = 1;
+  let quote = -1; // where the next one is
   const fault = (from, what) =>
     new BadData(`${quoted(source)}, line ${from}: ${what}. Is a quote not closed? Correct that line.`);
   while (at < text.length) {
     let end = text.indexOf('\n', at);
     if (end < 0) end = text.length;
-    const quote = text.indexOf('"', at);
-    if (quote < 0 || quote >= end) {
+    if (quote < at) quote = text.indexOf('"', at);
+    if (quote < 0) quote = text.length; // and none is sought again
+    if (quote >= end) {
       let content = text.slice(at, end);
       if (content.endsWith('\r')) content = content.slice(0, -1);
       if (content) yield [content.split(delimiter), line];
