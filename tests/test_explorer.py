@@ -35,8 +35,9 @@ WEB = Path(write_map_page.__code__.co_filename).parent / "web"
 NAMES = [f"pixel {i}" for i in range(64)]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # Chromium asks its maker's hosts for things as it starts, unless told not to.
-FLAGS = """--no-sandbox --no-first-run --disable-quic --disable-background-networking --disable-component-update
-    --disable-sync --use-angle=swiftshader --enable-unsafe-swiftshader --ignore-gpu-blocklist""".split()
+FLAGS = ["--no-sandbox", "--no-first-run", "--disable-quic", "--disable-background-networking", "--disable-sync"]
+FLAGS += ["--disable-component-update", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+FLAGS += ["--ignore-gpu-blocklist"]
 
 
 @pytest.fixture(scope="module")
@@ -493,6 +494,22 @@ MODELS = {
 }
 
 
+ROWS = as_csv(np.ones((3, 64)))
+BAD = {
+    "no rows": ",".join(NAMES) + "\n",
+    "empty": "",
+    "ragged": ROWS.replace("1.0\n1.0", "1.0,7\n1.0", 1),
+    "text in a number": ROWS.replace("\n1.0,1.0", "\n1.0,much", 1),
+    "missing": ROWS.replace("\n1.0,1.0", "\n1.0,", 1),
+    "missing, said": ROWS.replace("\n1.0,1.0", "\n1.0,NA", 1),
+    "infinite": ROWS.replace("\n1.0,1.0", "\n1.0,inf", 1),
+    "hexadecimal": ROWS.replace("\n1.0,1.0", "\n1.0,0x10", 1),
+    "open quote": ROWS.replace("\n1.0,1.0", '\n1.0,"1.0', 1),
+    "columns missing": pd.DataFrame(np.ones((2, 62)), columns=NAMES[:62]).to_csv(index=False),
+    "column misspelt": as_csv(np.ones((2, 64))).replace("pixel 9", "Pixel_9"),
+}
+
+
 class TestNewRows:
     @pytest.mark.parametrize("name", MODELS)
     def test_they_land_where_transform_puts_them(self, name, digits, tmp_path, open_page):
@@ -611,24 +628,10 @@ class TestNewRows:
         page.wait_for_selector("dialog")
         assert "with Python" in page.inner_text("dialog")
 
-    BAD = {
-        "no rows": ",".join(NAMES) + "\n",
-        "empty": "",
-        "ragged": as_csv(np.ones((3, 64))).replace("1.0\n1.0", "1.0,7\n1.0", 1),
-        "text in a number": as_csv(np.ones((3, 64))).replace("\n1.0,1.0", "\n1.0,much", 1),
-        "missing": as_csv(np.ones((3, 64))).replace("\n1.0,1.0", "\n1.0,", 1),
-        "missing, said": as_csv(np.ones((3, 64))).replace("\n1.0,1.0", "\n1.0,NA", 1),
-        "infinite": as_csv(np.ones((3, 64))).replace("\n1.0,1.0", "\n1.0,inf", 1),
-        "hexadecimal": as_csv(np.ones((3, 64))).replace("\n1.0,1.0", "\n1.0,0x10", 1),
-        "open quote": as_csv(np.ones((3, 64))).replace("\n1.0,1.0", '\n1.0,"1.0', 1),
-        "columns missing": pd.DataFrame(np.ones((2, 62)), columns=NAMES[:62]).to_csv(index=False),
-        "column misspelt": as_csv(np.ones((2, 64))).replace("pixel 9", "Pixel_9"),
-    }
-
     def test_bad_rows_get_the_sentence_of_the_command(self, page_path, tmp_path, open_page):
         """Up to its last part, the advice: what can be done about it is not the same on the page."""
         page = open_page(page_path)
-        for name, content in self.BAD.items():
+        for name, content in BAD.items():
             path = tmp_path / f"{name}.csv"
             path.write_text(content)
             with pytest.raises(DataFileError) as refused:
