@@ -60,21 +60,24 @@ def pan(page: Page, seconds: float = 4.0) -> float:
     """Frames a second while the map is dragged to and fro."""
     page.mouse.move(700, 450)
     page.mouse.down()
-    page.evaluate(
-        """() => {
-            window.places = new Set();
-            const note = () => { places.add(tsee.screen(0).join()); window.noting = requestAnimationFrame(note); };
-            note();
-        }"""
+    frames = page.evaluate(
+        """(seconds) => new Promise((done) => {
+            const places = new Set();
+            const start = performance.now();
+            const frame = (step) => {
+                places.add(tsee.screen(0).join());
+                const elapsed = performance.now() - start;
+                if (elapsed > 1000 * seconds) return done((1000 * places.size) / elapsed);
+                const [clientX, clientY] = [700 + 150 * Math.sin(step / 10), 450 + 80 * Math.cos(step / 7)];
+                dispatchEvent(new MouseEvent('mousemove', { clientX, clientY, buttons: 1 }));
+                requestAnimationFrame(() => frame(step + 1));
+            };
+            frame(0);
+        })""",
+        seconds,
     )
-    start = time.perf_counter()
-    step = 0
-    while time.perf_counter() - start < seconds:
-        step += 1
-        page.mouse.move(700 + 150 * np.sin(step / 10), 450 + 80 * np.cos(step / 7))
-    elapsed = time.perf_counter() - start
     page.mouse.up()
-    return float(page.evaluate("cancelAnimationFrame(noting), places.size")) / elapsed
+    return float(frames)
 
 
 def place(page: Page, csv: Path) -> float:

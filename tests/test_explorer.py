@@ -26,8 +26,8 @@ from PIL import Image
 import tsee
 from tsee.explorer import write_map_page
 from tsee.explorer.columns import describe_column
-from tsee.explorer.page import DARK_COLOURS
 from tsee.explorer.packing import pack, unpack
+from tsee.explorer.page import DARK_COLOURS
 from tsee.files import DataFileError, open_table
 from tsee.plots import COLOURS
 
@@ -89,8 +89,9 @@ class Opened:
                 const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
                 const data = new DataTransfer();
                 data.items.add(new File([bytes], name));
+                const how = {dataTransfer: data, bubbles: true, cancelable: true};
                 for (const type of ['dragenter', 'dragover', 'drop'])
-                    document.body.dispatchEvent(new DragEvent(type, {dataTransfer: data, bubbles: true, cancelable: true}));
+                    document.body.dispatchEvent(new DragEvent(type, how));
             }""",
             [base64.b64encode(content if isinstance(content, bytes) else content.encode()).decode(), name],
         )
@@ -452,11 +453,8 @@ class TestSelection:
         page.keyboard.up("Shift")
         selected = set(page.evaluate("tsee.selected()"))
         # The lasso follows the pointer to a few pixels, so that points at its edge may be on either side.
-        surely = Polygon(corners).contains_points(places, radius=-6) & Polygon(corners).contains_points(
-            places, radius=6
-        )
-        maybe = Polygon(corners).contains_points(places, radius=-6) | Polygon(corners).contains_points(places, radius=6)
-        assert set(np.flatnonzero(surely)) <= selected <= set(np.flatnonzero(maybe))
+        inner, outer = (Polygon(corners).contains_points(places, radius=radius) for radius in (-6, 6))
+        assert set(np.flatnonzero(inner & outer)) <= selected <= set(np.flatnonzero(inner | outer))
         assert 5 < len(selected) < 40
 
     def test_it_is_downloaded_with_all_columns(self, simple, clusters, open_page):
@@ -663,7 +661,7 @@ class TestNewRows:
         assert page.placed().startswith("'new.csv', row 2 (line 3) is too far from the data")
 
     def test_columns_without_names_count_by_their_order(self, digits, tmp_path, open_page):
-        X, y, X_new, _ = digits
+        X, _, X_new, _ = digits
         see = tsee.DtSEE(max_epochs=2, random_state=0, placement="forward").fit(X)  # an array has no names
         page = open_page(write_map_page(see, see.embedding_, tmp_path / "map.html"))
         numbers = [str(i) for i in range(64)]
@@ -791,7 +789,7 @@ class TestFile:
         monkeypatch.setattr("tsee.explorer.pictures.MOST_BYTES", 20 * 64 * 48 * 3)
         images = np.random.default_rng(0).integers(0, 256, (120, 128, 96, 3), dtype=np.uint8)
         content = write_map_page(fitted, clusters[0], tmp_path / "map.html", images=images).read_text()
-        description, arrays = unpack(re.search(r'id="payload">([^<]+)<', content)[1])
+        _, arrays = unpack(re.search(r'id="payload">([^<]+)<', content)[1])
         assert arrays["pictures"].size == 20 * 64 * 48 * 3
         small = arrays["pictures"].reshape(20, 64, 48, 3)
         halved = images[arrays["pictureRows"]].reshape(20, 64, 2, 48, 2, 3).mean((2, 4))

@@ -10,7 +10,7 @@ import numpy as np
 from tsee.explorer.packing import Arrays
 from tsee.plots import MOST_CLASSES
 
-__all__ = ["check_columns", "describe_column"]
+__all__ = ["check_columns", "columns_of", "describe_column"]
 
 # Up to this many different words are categories, which have colours; more are texts, which are searched.
 MOST_NAMES = 1000
@@ -80,7 +80,8 @@ def _texts(name: str, words: list[str], key: str) -> tuple[dict[str, Any], Array
 
 def columns_of(columns: Mapping[str, np.ndarray]) -> tuple[list[dict[str, Any]], Arrays]:
     """All columns' descriptions and arrays."""
-    described, arrays = [], {}
+    described: list[dict[str, Any]] = []
+    arrays: Arrays = {}
     for place, (name, values) in enumerate(columns.items()):
         description, own = describe_column(name, values, f"column{place}")
         described.append(description)

@@ -60,18 +60,19 @@ function peak(counts) {
 
 export function paintNames(context, scene, list, colours, only, look) {
   const taken = [];
-  const size = Math.max(11, 15 - list.length / 25);
+  const size = Math.max(10.5, (scene.width < 640 ? 13 : 15) - list.length / 25);
   context.font = `600 ${size}px ${look.font}`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
   context.lineJoin = 'round';
   for (const { name, code, count, x, y } of list) {
     if (only.size && !only.has(code)) continue;
-    const [left, middle] = scene.toScreen(x, y);
+    const [at, middle] = scene.toScreen(x, y);
     const top = middle - (count < FEW ? size : 0); // not upon the points, where these are few
-    if (left < -100 || top < -20 || left > scene.width + 100 || top > scene.height + 20) continue;
+    if (at < 0 || top < -20 || at > scene.width || top > scene.height + 20) continue;
     const text = name.length > 26 ? name.slice(0, 25) + '…' : name;
     const half = context.measureText(text).width / 2 + 5;
+    const left = Math.min(Math.max(at, half), scene.width - half);
     const box = [left - half, top - size * 0.75, left + half, top + size * 0.75];
     if (taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
     taken.push(box);

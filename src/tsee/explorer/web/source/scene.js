@@ -9,7 +9,9 @@ const NO_INDEX = (() => {
   new Uint8Array(bytes).set([0xdb, 0x18, 64, 0]);
   return bytes;
 })();
-const CLOSEST = 4000; // how far one can zoom in
+// How far one can zoom in, where places, kept to a 65535th, would else show their steps; and out.
+const CLOSEST = 150;
+const FURTHEST = 0.2;
 
 export class Scene {
   constructor(canvas, overlay, data) {
@@ -209,7 +211,7 @@ export class Scene {
   // Looks at a box of the scene, or at the whole map.
   look(box, animate = true, margin = 1.04) {
     const { x, y, scale } = this.fitting(margin, box);
-    const distance = Math.max(1 / scale, 1 / CLOSEST);
+    const distance = Math.max(1 / scale, 1 / (CLOSEST * this.home));
     const height = 2 * distance;
     const width = (height * this.width) / this.height;
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
@@ -225,13 +227,14 @@ export class Scene {
   }
 
   zoomBy(factor, left = this.width / 2, top = this.height / 2) {
-    const scale = this.camera.view[0];
-    factor = Math.min(CLOSEST / scale, Math.max((0.2 * this.home) / scale, factor));
+    const { zoom } = this;
+    factor = Math.min(CLOSEST / zoom, Math.max(FURTHEST / zoom, factor));
     this.camera.scale(factor, [((left - this.width / 2) * 2) / this.height, ((this.height / 2 - top) * 2) / this.height]);
     this.plot.view(this.camera.view);
   }
 
   moved() {
+    if (this.zoom > 1.01 * CLOSEST || this.zoom < 0.99 * FURTHEST) this.zoomBy(1); // the wheel knows no bounds
     this.style();
     this.tell('view');
   }
