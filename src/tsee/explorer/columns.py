@@ -46,15 +46,19 @@ def describe_column(name: str, values: np.ndarray, key: str) -> tuple[dict[str, 
     """A column's description, and its arrays under names that begin with ``key``.
 
     Names, and up to 100 different whole numbers, are categories, as they are classes in `tsee.plots.scatter`.
-    Other numbers are amounts. Words that hardly repeat are texts.
+    Other numbers are amounts, and so are numbers that number the rows. Words that hardly repeat are texts.
     """
     if values.dtype.kind in "iuf":
-        known = values[np.isfinite(values)]
-        distinct = np.unique(known)
-        if len(distinct) > MOST_CLASSES or bool((distinct % 1 != 0).any()):
-            return {"name": name, "kind": "number", "values": key}, {key: values.astype(np.float32)}
-    words = values.tolist() if values.dtype.kind not in "mM" else values.astype(str).tolist()
-    missing = [word is None or word != word or word in ("NaT", "<NA>") for word in words]
+        distinct = np.unique(values[np.isfinite(values)])
+        numbering = len(distinct) == len(values) > FEW_NAMES
+        if len(distinct) > MOST_CLASSES or numbering or bool((distinct % 1 != 0).any()):
+            exact = _numbers(values, distinct)
+            if exact is not None:
+                return {"name": name, "kind": "number", "values": key}, {key: exact}
+    words = values.tolist()
+    if values.dtype.kind in "mM":
+        words = [None if word == "NaT" else word for word in values.astype(str).tolist()]
+    missing = [_is_missing(word) for word in words]
     distinct_words = {word for word, lost in zip(words, missing, strict=True) if not lost}
     if len(distinct_words) > min(MOST_NAMES, max(FEW_NAMES, len(words) // 2)):
         return _texts(name, ["" if lost else str(word) for word, lost in zip(words, missing, strict=True)], key)
@@ -65,6 +69,20 @@ def describe_column(name: str, values: np.ndarray, key: str) -> tuple[dict[str, 
     dtype = np.uint8 if len(order) < 256 else np.uint16
     names = [f"{word:g}" if isinstance(word, float) else str(word) for word in order]
     return {"name": name, "kind": "category", "values": key, "names": names}, {key: np.array(codes, dtype)}
+
+
+def _numbers(values: np.ndarray, distinct: np.ndarray) -> np.ndarray | None:
+    """Amounts in single precision, whole numbers exactly; None for those that JavaScript has no number for."""
+    if (distinct % 1 != 0).any():
+        return values.astype(np.float32)
+    largest = max(abs(int(distinct[0])), abs(int(distinct[-1])))
+    if largest > 2**53:
+        return None
+    return values.astype(np.int32 if largest < 2**31 and np.isfinite(values).all() else np.float64)
+
+
+def _is_missing(word: Any) -> bool:
+    return word is None or (not isinstance(word, str) and str(word) in ("nan", "NaT", "<NA>"))
 
 
 def _texts(name: str, words: list[str], key: str) -> tuple[dict[str, Any], Arrays]:
