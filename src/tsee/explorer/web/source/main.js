@@ -448,7 +448,7 @@ async function main() {
   const data = await unpack(payload.textContent);
   payload.remove();
   const test = document.createElement('canvas');
-  if (!test.getContext('webgl')) {
+  if (!test.getContext('webgl')?.getExtension('OES_texture_float')) {
     return refuse('The map needs WebGL, which is off in this browser: switch on hardware or software graphics.');
   }
   const page = new Page(data);

@@ -2,6 +2,7 @@
 
 import createScatterplot from 'regl-scatterplot';
 import { Grid } from './picking.js';
+import { createRenderer } from './renderer.js';
 
 // regl-scatterplot would build an index of its own to find points with; the grid does that here, faster.
 const NO_INDEX = (() => {
@@ -44,6 +45,7 @@ export class Scene {
     this.ordered = new Array(n);
     this.insets = { top: 0, right: 0, bottom: 0, left: 0 };
     this.plot = createScatterplot({
+      renderer: createRenderer(),
       canvas,
       width: 'auto',
       height: 'auto',
@@ -58,7 +60,6 @@ export class Scene {
       actionKeyMap: { lasso: 'shift' },
       backgroundColor: [0, 0, 0, 0],
     });
-    this.supported = this.plot.isSupported;
     this.camera = this.plot.get('camera');
     this.plot.subscribe('drawing', () => this.paint());
     this.plot.subscribe('view', () => this.moved());
