@@ -17,7 +17,7 @@ from tsee.layout import SETTLING
 from tsee.neighbors import nearest
 from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork
 
-__all__ = ["describe_model", "novelty_table"]
+__all__ = ["describe_model", "novelty_distances"]
 
 # Weights are written in half precision where this moves no place by more than this share of the map.
 MOVED = 1e-4
@@ -61,18 +61,18 @@ def describe_model(
     return description, arrays
 
 
-def novelty_table(exemplars: Tensor, others: Tensor, generator: torch.Generator) -> tuple[Tensor, np.ndarray]:
-    """Exemplars to compare new rows with, and the distances below which `SHARES` of known rows are to the nearest.
+def novelty_distances(exemplars: Tensor, others: Tensor, generator: torch.Generator) -> np.ndarray:
+    """The distances to the nearest of the exemplars that `SHARES` of known rows are below.
 
-    Known rows are the ``others``, at most as many as the exemplars; without any, each exemplar is compared with the
-    other exemplars.
+    Known rows are ``others``, some of many; without any, each exemplar is compared with the other exemplars. The
+    page finds the share of a new row between these: its novelty.
     """
     if len(others):
         chosen = torch.randperm(len(others), generator=generator)[:COMPARED]
         _, squared = nearest(others[chosen], exemplars, 1)
     else:
         _, squared = nearest(exemplars, exemplars, 1, exclude=torch.arange(len(exemplars)))
-    return exemplars, np.quantile(squared[:, 0].sqrt().numpy(), SHARES).astype(np.float32)
+    return np.quantile(squared[:, 0].sqrt().numpy(), SHARES).astype(np.float32)
 
 
 def _describe_exemplars(estimator: ParametricMap) -> tuple[dict[str, Any], Arrays]:
@@ -100,8 +100,8 @@ def _describe_exemplars(estimator: ParametricMap) -> tuple[dict[str, Any], Array
     if whole:
         arrays["exemplarPlaces"] = estimator._exemplar_places.cpu().numpy().astype(np.float32)
     if len(inputs) > 1:
-        kept, distances = novelty_table(kept, others, generator)
-        arrays |= {"noveltyDistances": distances, "noveltyShares": SHARES.astype(np.float32)}
+        arrays["noveltyDistances"] = novelty_distances(kept, others, generator)
+        arrays["noveltyShares"] = SHARES.astype(np.float32)
     arrays["exemplarInputs"] = kept.numpy()
     return description, arrays
 

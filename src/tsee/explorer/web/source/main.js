@@ -4,8 +4,9 @@ import { Additions } from './additions.js';
 import { Card } from './card.js';
 import { FAINT } from './colours.js';
 import { columnsOf, counted, many, plain } from './columns.js';
-import { boxOf, disc } from './drawing.js';
+import { boxOf, disc, rings } from './drawing.js';
 import { csvLine, download, h, icon, iconButton, later } from './elements.js';
+import { help } from './help.js';
 import { Legend } from './legend.js';
 import { anchors, paintNames } from './names.js';
 import { unpack } from './payload.js';
@@ -130,7 +131,7 @@ class Page {
         iconButton('fit', 'Whole map (0)', () => this.scene.look(), { id: 'fit' }),
         iconButton('plus', 'Zoom in (+)', () => this.scene.zoomBy(1.6)),
       ),
-      h('div', { className: 'group' }, this.exemplarButton, this.nameButton, this.themeButton, iconButton('help', 'Keys (?)', () => this.help())),
+      h('div', { className: 'group' }, this.exemplarButton, this.nameButton, this.themeButton, iconButton('help', 'Keys (?)', () => help(this.data))),
       place,
     );
     this.setTool('pan');
@@ -294,7 +295,7 @@ class Page {
 
   paint(context) {
     const { scene, look } = this;
-    if (this.exemplarsShown) this.paintExemplars(context);
+    if (this.exemplarsShown) rings(context, scene, this.exemplars, look);
     this.additions?.paint(context);
     if (this.namesShown && this.anchors?.length && !this.found && !this.selected) {
       paintNames(context, scene, this.anchors, this.legend.colours, this.legend.only, look);
@@ -304,57 +305,6 @@ class Page {
       disc(context, left, top, 6.5, this.legend.colourOf(this.hovered), look.ground, 2.5);
       disc(context, left, top, 7.5, null, look.ink, 1);
     }
-  }
-
-  paintExemplars(context) {
-    const { x, y } = this.exemplars;
-    const { scene, look } = this;
-    const radius = Math.min(6, Math.max(1.6, Math.sqrt((scene.width * scene.height) / x.length) / 12)) * Math.min(2, Math.max(1, Math.sqrt(scene.zoom)));
-    context.beginPath();
-    for (let i = 0; i < x.length; i++) {
-      const [left, top] = scene.toScreen(x[i], y[i]);
-      if (left < -9 || top < -9 || left > scene.width + 9 || top > scene.height + 9) continue;
-      context.moveTo(left + radius, top);
-      context.arc(left, top, radius, 0, 7);
-    }
-    context.globalAlpha = 0.85;
-    context.strokeStyle = look.ground;
-    context.lineWidth = 2.5;
-    context.stroke();
-    context.strokeStyle = look.ink;
-    context.lineWidth = 1;
-    context.stroke();
-    context.globalAlpha = 1;
-  }
-
-  help() {
-    const keys = [
-      ['Drag, or arrow keys', 'move'],
-      ['Wheel, pinch, + and −', 'zoom; 0 shows the whole map'],
-      ['Shift and drag, or L', 'lasso; B for a box, V to move again'],
-      ['Names in the legend', 'click to show only these'],
-      ['/', 'search'],
-      ['N', 'place new rows; or drop or paste them anywhere'],
-      ['T, E, D', 'names, exemplars, dark or light'],
-      ['Esc', 'clear'],
-    ];
-    const pictures = this.data.pictures?.rows && this.data.arrays[this.data.pictures.rows].length;
-    const dialog = h(
-      'dialog',
-      { className: 'help', onclose: () => dialog.remove(), onclick: (event) => event.target === dialog && dialog.close() },
-      h('h2', {}, 'Finding your way'),
-      h('dl', {}, keys.map(([key, means]) => [h('dt', {}, key), h('dd', {}, means)])),
-      h(
-        'p',
-        { className: 'quiet' },
-        `A map of ${many(this.data.rows, 'row')} by ${this.data.method} of tsee ${this.data.version}. Near points are alike; directions mean nothing. `,
-        pictures ? `Pictures are here of ${counted(pictures)} rows. ` : '',
-        'Everything is in this file: nothing is loaded, and nothing leaves your browser.',
-      ),
-      h('button', { type: 'button', className: 'plain', onclick: () => dialog.close() }, 'Close'),
-    );
-    document.body.append(dialog);
-    dialog.showModal();
   }
 
   listen() {
@@ -402,7 +352,7 @@ class Page {
       d: () => this.setTheme(),
       n: () => this.additions.open(),
       '/': () => this.field?.focus(),
-      '?': () => this.help(),
+      '?': () => help(this.data),
     };
     const { scene } = this;
     const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
