@@ -78,12 +78,11 @@ def write_map_page(
     >>> from tsee import DtSEE
     >>> from tsee.explorer import write_map_page
     >>> digits = load_digits()
+    >>> X, labels, images = digits.data[:300], digits.target[:300], digits.images[:300]
     >>> see = DtSEE(max_epochs=2, random_state=0)
-    >>> places = see.fit_transform(digits.data)
+    >>> places = see.fit_transform(X)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = write_map_page(
-    ...         see, places, f"{folder}/digits.html", columns={"digit": digits.target}, images=digits.images
-    ...     )
+    ...     page = write_map_page(see, places, f"{folder}/map.html", columns={"digit": labels}, images=images)
     ...     page.stat().st_size < 3e6
     True
     """
