@@ -20,7 +20,7 @@ from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork
 __all__ = ["describe_model", "novelty_distances"]
 
 # Weights are written in half precision where this moves no place by more than this share of the map.
-MOVED = 1e-4
+MOVED = 3e-4
 TRIED_ROWS = 1000
 # Exemplars are carried whole up to this many numbers (4 bytes each); of more, only enough to tell what is new.
 MOST_EXEMPLAR_NUMBERS = 500_000
