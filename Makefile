@@ -25,7 +25,11 @@ help:  ## this list
 demo: $(VENV)/.demo  ## install tsee, then learn a map of the bundled digits
 	$(BIN)/tsee demo
 
+# The map's page is tested in Debian's Chromium; where it cannot be installed, those tests skip.
+CHROMIUM = command -v chromium || { [ "$$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq -y install chromium; }
+
 test: lint  ## ruff, mypy and the whole test suite
+	@{ $(CHROMIUM); } >/dev/null 2>&1 || true
 	$(BIN)/python -m pytest --timeout=900 $(PYTEST_ARGS)
 
 lint: $(VENV)/.test  ## ruff and mypy only

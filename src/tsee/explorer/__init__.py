@@ -1,0 +1,5 @@
+"""The interactive map: one HTML file that opens offline and places new rows itself."""
+
+from tsee.explorer.page import write_map_page
+
+__all__ = ["write_map_page"]

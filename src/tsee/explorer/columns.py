@@ -1,0 +1,107 @@
+"""What is known of the rows, as a page shows it: categories, numbers or texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tsee.explorer.packing import Arrays
+from tsee.plots import MOST_CLASSES
+
+__all__ = ["check_columns", "columns_of", "describe_column"]
+
+# Up to this many different words are categories, which have colours; more are texts, which are searched.
+MOST_NAMES = 1000
+# As many are categories however few the rows are.
+FEW_NAMES = 20
+
+
+def check_columns(columns: Any, n_rows: int) -> dict[str, np.ndarray]:
+    """Columns by name, each with one value a row."""
+    if columns is None:
+        return {}
+    if not hasattr(columns, "items"):
+        raise TypeError(
+            "The 'columns' parameter of write_map_page must be a DataFrame or a dictionary of names and values. "
+            f"Got {type(columns).__name__} instead."
+        )
+    checked: dict[str, np.ndarray] = {}
+    for key, values in columns.items():
+        name = str(key)
+        if name in checked:
+            raise ValueError(f"The 'columns' parameter of write_map_page has two columns {name!r}: rename one.")
+        values = values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+        if values.shape != (n_rows,):
+            raise ValueError(
+                f"Column {name!r} of the 'columns' parameter must have one value for each of {n_rows} rows. "
+                f"Got shape {values.shape} instead."
+            )
+        checked[name] = values
+    return checked
+
+
+def describe_column(name: str, values: np.ndarray, key: str) -> tuple[dict[str, Any], Arrays]:
+    """A column's description, and its arrays under names that begin with ``key``.
+
+    Names, and up to 100 different whole numbers, are categories, as they are classes in `tsee.plots.scatter`.
+    Other numbers are amounts, and so are numbers that number the rows. Words that hardly repeat are texts.
+    """
+    if values.dtype.kind in "iuf":
+        distinct = np.unique(values[np.isfinite(values)])
+        numbering = len(distinct) == len(values) > FEW_NAMES
+        if len(distinct) > MOST_CLASSES or numbering or bool((distinct % 1 != 0).any()):
+            exact = _numbers(values, distinct)
+            if exact is not None:
+                return {"name": name, "kind": "number", "values": key}, {key: exact}
+    words = values.tolist()
+    if values.dtype.kind in "mM":
+        words = [None if word == "NaT" else word for word in values.astype(str).tolist()]
+    missing = [_is_missing(word) for word in words]
+    distinct_words = {word for word, lost in zip(words, missing, strict=True) if not lost}
+    if len(distinct_words) > min(MOST_NAMES, max(FEW_NAMES, len(words) // 2)):
+        return _texts(name, ["" if lost else str(word) for word, lost in zip(words, missing, strict=True)], key)
+    order = sorted(distinct_words, key=str if len({type(word) for word in distinct_words}) > 1 else None)
+    number = {word: code for code, word in enumerate(order)}
+    # The code after the last is that of rows without a value.
+    codes = [len(order) if lost else number[word] for word, lost in zip(words, missing, strict=True)]
+    dtype = np.uint8 if len(order) < 256 else np.uint16
+    names = [f"{word:g}" if isinstance(word, float) else str(word) for word in order]
+    return {"name": name, "kind": "category", "values": key, "names": names}, {key: np.array(codes, dtype)}
+
+
+def _numbers(values: np.ndarray, distinct: np.ndarray) -> np.ndarray | None:
+    """Amounts in single precision, whole numbers exactly; None for those that JavaScript has no number for."""
+    if (distinct % 1 != 0).any():
+        return values.astype(np.float32)
+    largest = max(abs(int(distinct[0])), abs(int(distinct[-1])))
+    if largest > 2**53:
+        return None
+    return values.astype(np.int32 if largest < 2**31 and np.isfinite(values).all() else np.float64)
+
+
+def _is_missing(word: Any) -> bool:
+    return word is None or (not isinstance(word, str) and str(word) in ("nan", "NaT", "<NA>"))
+
+
+def _texts(name: str, words: list[str], key: str) -> tuple[dict[str, Any], Arrays]:
+    """All texts as one, and the length of each in the units of JavaScript's strings."""
+    words = [word.encode("utf-8", "replace").decode() for word in words]  # lone surrogates are no text
+    lengths = np.array([len(word.encode("utf-16-le")) // 2 for word in words], np.uint32)
+    text = np.frombuffer("".join(words).encode(), np.uint8)
+    return {"name": name, "kind": "text", "values": f"{key}.text", "lengths": f"{key}.lengths"}, {
+        f"{key}.text": text,
+        f"{key}.lengths": lengths,
+    }
+
+
+def columns_of(columns: Mapping[str, np.ndarray]) -> tuple[list[dict[str, Any]], Arrays]:
+    """All columns' descriptions and arrays."""
+    described: list[dict[str, Any]] = []
+    arrays: Arrays = {}
+    for place, (name, values) in enumerate(columns.items()):
+        description, own = describe_column(name, values, f"column{place}")
+        described.append(description)
+        arrays |= own
+    return described, arrays

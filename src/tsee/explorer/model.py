@@ -1,0 +1,154 @@
+"""A fitted estimator as a page carries it: the network as a list of steps, and exemplars to compare new rows with."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tsee.estimators.base import ParametricMap, places_by
+from tsee.estimators.losses import PLACE_NEIGHBORS, PLACE_PERPLEXITY, ROUNDING
+from tsee.explorer.packing import Arrays
+from tsee.layout import SETTLING
+from tsee.neighbors import nearest
+from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork
+
+__all__ = ["describe_model", "novelty_distances"]
+
+# Weights are written in half precision where this moves no place by more than this share of the map.
+MOVED = 3e-4
+TRIED_ROWS = 1000
+# Exemplars are carried whole up to this many numbers (4 bytes each); of more, only enough to tell what is new.
+MOST_EXEMPLAR_NUMBERS = 500_000
+COMPARED = 2000
+# Of the distances to the nearest exemplar, what is kept: the distance that each of these shares is below.
+SHARES = np.concatenate([np.linspace(0, 0.9, 19), np.linspace(0.91, 1, 19)])
+
+
+def describe_model(
+    estimator: ParametricMap, features: Sequence[str] | None, extent: float
+) -> tuple[dict[str, Any] | None, Arrays]:
+    """What a page needs to place new rows; None where the network is one of the user's."""
+    network = estimator.network_
+    if not isinstance(network, DeepNetwork | HighOrderNetwork):
+        return None, {}
+    names = getattr(estimator, "feature_names_in_", None) if features is None else features
+    preprocessing = estimator.preprocessing_
+    network = copy.deepcopy(network).cpu()
+    halved = _halves(network, _some_inputs(estimator), extent)
+    steps, arrays = _steps(network, np.float16 if halved else np.float32)
+    arrays["mean"] = preprocessing.mean.astype(np.float64)
+    if preprocessing.basis is not None:
+        steps.insert(0, {"kind": "linear", "weight": "basis"})
+        arrays["basis"] = np.ascontiguousarray(preprocessing.basis.T, dtype=np.float32)
+    description: dict[str, Any] = {
+        "features": None if names is None else [str(name) for name in names],
+        "nFeatures": int(estimator.n_features_in_),
+        "nInputs": preprocessing.n_inputs,
+        "scale": preprocessing.scale,
+        "steps": steps,
+        "placement": "forward",
+        "placedElsewhere": False,
+    }
+    if hasattr(estimator, "_exemplar_inputs"):
+        compared, own = _describe_exemplars(estimator)
+        description |= compared
+        arrays |= own
+    return description, arrays
+
+
+def novelty_distances(exemplars: Tensor, others: Tensor, generator: torch.Generator) -> np.ndarray:
+    """The distances to the nearest of the exemplars that `SHARES` of known rows are below.
+
+    Known rows are ``others``, some of many; without any, each exemplar is compared with the other exemplars. The
+    page finds the share of a new row between these: its novelty.
+    """
+    if len(others):
+        chosen = torch.randperm(len(others), generator=generator)[:COMPARED]
+        _, squared = nearest(others[chosen], exemplars, 1)
+    else:
+        _, squared = nearest(exemplars, exemplars, 1, exclude=torch.arange(len(exemplars)))
+    return np.quantile(squared[:, 0].sqrt().numpy(), SHARES).astype(np.float32)
+
+
+def _describe_exemplars(estimator: ParametricMap) -> tuple[dict[str, Any], Arrays]:
+    inputs: Tensor = estimator._exemplar_inputs.cpu().float()
+    wanted = getattr(estimator, "placement", None) or estimator.placement_
+    whole = inputs.numel() <= MOST_EXEMPLAR_NUMBERS
+    generator = torch.Generator().manual_seed(0)
+    if whole:
+        kept, others = inputs, inputs[:0]
+    else:
+        order = torch.randperm(len(inputs), generator=generator)
+        count = max(1, min(COMPARED, MOST_EXEMPLAR_NUMBERS // inputs.shape[1]))
+        kept, others = inputs[order[:count]], inputs[order[count:]]
+    description: dict[str, Any] = {
+        "placement": "refined" if wanted == "refined" and whole else "forward",
+        "placedElsewhere": wanted == "refined" and not whole,
+        "among": {
+            "neighbors": min(PLACE_NEIGHBORS, len(inputs)),
+            "perplexity": min(PLACE_PERPLEXITY, max(1.0, min(PLACE_NEIGHBORS, len(inputs)) / 3)),
+            "rounding": ROUNDING,
+            "settling": SETTLING,
+        },
+    }
+    arrays: Arrays = {}
+    if whole:
+        arrays["exemplarPlaces"] = estimator._exemplar_places.cpu().numpy().astype(np.float32)
+    if len(inputs) > 1:
+        arrays["noveltyDistances"] = novelty_distances(kept, others, generator)
+        arrays["noveltyShares"] = SHARES.astype(np.float32)
+    arrays["exemplarInputs"] = kept.numpy()
+    return description, arrays
+
+
+def _steps(network: DeepNetwork | HighOrderNetwork, dtype: type[np.floating[Any]]) -> tuple[list[Any], Arrays]:
+    """The network's steps in order, and their weights."""
+    if isinstance(network, DeepNetwork):
+        modules: list[Any] = [*network.layers, network.readout]
+    else:
+        modules = [network.factors, int(network.order), network.power_norm, network.mixing]
+        modules += [*network.hidden_norm, nn.Sigmoid(), network.readout]
+    names = {kind: name for name, kind in ACTIVATIONS.items()}
+    steps: list[Any] = []
+    arrays: Arrays = {}
+    for place, module in enumerate(modules):
+        step: dict[str, Any]
+        if isinstance(module, int):
+            step = {"kind": "power", "order": module}
+        elif isinstance(module, nn.Identity):
+            continue
+        elif isinstance(module, nn.Linear | nn.LayerNorm):
+            step = {"kind": "linear" if isinstance(module, nn.Linear) else "layer norm"}
+            if isinstance(module, nn.LayerNorm):
+                step["epsilon"] = module.eps
+            for name, weights in module.named_parameters():
+                key = step[name] = f"step{place}.{name}"
+                arrays[key] = weights.detach().numpy().astype(dtype)
+        else:
+            step = {"kind": names[type(module)]}
+        steps.append(step)
+    return steps, arrays
+
+
+def _some_inputs(estimator: ParametricMap) -> Tensor:
+    """Inputs like those that the network was trained on."""
+    generator = torch.Generator().manual_seed(0)
+    known = getattr(estimator, "_exemplar_inputs", None)
+    if known is None:
+        return torch.randn(TRIED_ROWS, estimator.preprocessing_.n_inputs, generator=generator)
+    return known[torch.randperm(len(known), generator=generator)[:TRIED_ROWS]].cpu().float()
+
+
+def _halves(network: nn.Module, inputs: Tensor, extent: float) -> bool:
+    """Whether the network may be written in half precision."""
+    rounded = copy.deepcopy(network)
+    with torch.no_grad():
+        for weights in rounded.parameters():
+            weights.copy_(weights.half().float())
+    moved = np.abs(places_by(network, inputs) - places_by(rounded, inputs)).max()
+    return bool(moved <= MOVED * extent)

@@ -1,0 +1,361 @@
+// New rows: dropped, chosen or pasted, placed by the worker, drawn over the map, listed and downloaded.
+
+import workerSource from '../node_modules/.built/worker.txt';
+import { counted, many, plain } from './columns.js';
+import { boxOf, disc } from './drawing.js';
+import { csvLine, download, h, icon, iconButton } from './elements.js';
+
+// Rows that are further from their nearest exemplar than this share of known rows are unlike these.
+const NOVEL = 0.99;
+const LINE = 30; // the height of a line of the list, in pixels
+const REACH = 10;
+
+export class Additions {
+  constructor(page, element) {
+    this.page = page;
+    this.element = element;
+    this.model = page.data.model;
+    this.batch = null;
+    this.listen();
+  }
+
+  // For scripts: what was placed.
+  rows() {
+    if (!this.batch) return null;
+    const { places, novelty } = this.batch;
+    return { places: Array.from(places), novelty: novelty && Array.from(novelty) };
+  }
+
+  // ---- taking rows ----
+
+  listen() {
+    const veil = document.getElementById('veil');
+    let inside = 0;
+    const files = (event) => [...(event.dataTransfer?.types || [])].includes('Files');
+    addEventListener('dragenter', (event) => {
+      if (!files(event)) return;
+      event.preventDefault();
+      inside++;
+      veil.classList.add('on');
+    });
+    addEventListener('dragover', (event) => files(event) && event.preventDefault());
+    addEventListener('dragleave', (event) => {
+      if (files(event) && --inside <= 0) veil.classList.remove('on');
+    });
+    addEventListener('drop', (event) => {
+      if (!files(event)) return;
+      event.preventDefault();
+      inside = 0;
+      veil.classList.remove('on');
+      this.take(event.dataTransfer.files[0]);
+    });
+    addEventListener('paste', (event) => {
+      if (event.target.closest?.('input, textarea')) return;
+      const file = event.clipboardData.files[0];
+      const text = event.clipboardData.getData('text');
+      if (file) this.take(file);
+      else if (text.trim()) this.place(text, 'pasted rows');
+    });
+  }
+
+  open() {
+    this.dialog?.close();
+    const { model } = this;
+    const chooser = h('input', {
+      type: 'file',
+      id: 'file',
+      accept: '.csv,.tsv,.tab,.txt,.data,.gz,text/csv,text/plain',
+      onchange: () => chooser.files[0] && this.take(chooser.files[0]),
+    });
+    const text = h('textarea', {
+      rows: 4,
+      spellcheck: false,
+      placeholder: '… or paste rows here, with a header',
+      'aria-label': 'Rows to place, as CSV',
+    });
+    this.said = h('p', { className: 'said', role: 'alert', hidden: true });
+    this.bar = h('progress', { max: 1, value: 0, hidden: true, 'aria-label': 'Placing rows' });
+    const dialog = (this.dialog = h(
+      'dialog',
+      {
+        className: 'place',
+        onclose: () => dialog.remove(),
+        onclick: (event) => event.target === dialog && dialog.close(),
+      },
+      h('h2', {}, 'Place new rows'),
+      model
+        ? [
+            h('p', {}, 'The network that drew this map is inside this page. It places your rows here, in your browser: nothing is sent anywhere.'),
+            h('label', { className: 'drop', htmlFor: 'file' }, icon('drop'), h('span', {}, h('b', {}, 'Choose a CSV file'), ' or drop one anywhere'), chooser),
+            text,
+            this.expected(),
+          ]
+        : h('p', {}, 'This map was drawn by a network of a kind that the page cannot run. New rows can be placed with Python: estimator.transform(rows).'),
+      this.bar,
+      this.said,
+      h(
+        'div',
+        { className: 'buttons' },
+        h('button', { type: 'button', className: 'plain', onclick: () => dialog.close() }, 'Close'),
+        model && h('button', { type: 'button', className: 'strong', id: 'go', onclick: () => text.value.trim() && this.place(text.value, 'pasted rows') }, 'Place pasted rows'),
+      ),
+    ));
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+
+  expected() {
+    const { features, nFeatures } = this.model;
+    if (!features) {
+      return h('p', { className: 'quiet' }, `Expected: ${many(nFeatures, 'numeric column')}, in the order of the data that the map was made of.`);
+    }
+    const first = features.slice(0, 12);
+    return h(
+      'p',
+      { className: 'quiet expected' },
+      `Expected: ${many(nFeatures, 'column')}, in any order, and others if you like. `,
+      first.map((name) => h('code', {}, name)),
+      features.length > first.length ? ` and ${counted(features.length - first.length)} more` : '',
+    );
+  }
+
+  async take(file) {
+    if (!this.model) return this.open();
+    this.place(await file.arrayBuffer(), file.name);
+  }
+
+  // ---- placing them ----
+
+  start() {
+    if (this.worker) return;
+    const url = URL.createObjectURL(new Blob([workerSource], { type: 'text/javascript' }));
+    this.worker = new Worker(url);
+    URL.revokeObjectURL(url);
+    const { arrays } = this.page.data;
+    const needed = ['mean', 'basis', 'exemplarInputs', 'exemplarPlaces', 'noveltyShares', 'noveltyDistances'];
+    for (const step of this.model.steps) needed.push(step.weight, step.bias);
+    this.worker.postMessage({
+      kind: 'begin',
+      model: this.model,
+      arrays: Object.fromEntries(needed.filter((name) => arrays[name]).map((name) => [name, arrays[name].slice()])),
+    });
+    this.worker.onmessage = ({ data }) => this.hear(data);
+    this.worker.onerror = (event) => this.refuse(`The rows could not be placed: ${event.message || 'the worker failed'}.`);
+  }
+
+  place(content, source) {
+    if (!this.model) return this.open();
+    if (!this.dialog?.open) this.open();
+    this.start();
+    this.said.hidden = true;
+    this.bar.hidden = false;
+    this.bar.removeAttribute('value'); // until the rows are read, how long it takes is not known
+    this.worker.postMessage({ kind: 'place', content, source });
+  }
+
+  hear(message) {
+    if (message.kind === 'progress') this.bar.value = message.share;
+    else if (message.kind === 'refused') this.refuse(message.sentence);
+    else this.show(message);
+  }
+
+  refuse(sentence) {
+    this.bar.hidden = true;
+    this.said.textContent = sentence;
+    this.said.hidden = false;
+  }
+
+  show({ source, places, novelty, columns }) {
+    this.dialog?.close();
+    const { scene } = this.page;
+    const n = places.length / 2;
+    const x = new Float32Array(n);
+    const y = new Float32Array(n);
+    for (let i = 0; i < n; i++) [x[i], y[i]] = scene.fromMap(places[2 * i], places[2 * i + 1]);
+    const novel = new Uint8Array(n);
+    if (novelty) for (let i = 0; i < n; i++) novel[i] = novelty[i] > NOVEL ? 1 : 0;
+    const order = Array.from({ length: n }, (_, i) => i).sort((a, b) => novel[b] - novel[a] || a - b);
+    const label = columns.find((column) => new Set(column.values).size === n);
+    this.batch = { source, n, places, novelty, columns, x, y, novel, order, label, since: performance.now() };
+    this.list();
+    scene.stepBack(true);
+    this.page.inset();
+    // The map and the new rows, should some be outside of it.
+    const all = boxOf([...Array(n).keys()], x, y);
+    const [w, t] = scene.half;
+    if (all.x < -w || all.y < -t || all.x + all.width > w || all.y + all.height > t) {
+      const left = Math.min(all.x, -w);
+      const low = Math.min(all.y, -t);
+      const right = Math.max(all.x + all.width, w);
+      const high = Math.max(all.y + all.height, t);
+      scene.look({ x: left, y: low, width: right - left, height: high - low });
+    } else {
+      scene.look();
+    }
+    this.drop();
+  }
+
+  // A short fall onto the map.
+  drop() {
+    const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    if (still) this.batch.since = -1e9;
+    const step = () => {
+      this.page.scene.redraw();
+      if (this.batch && performance.now() - this.batch.since < 900) requestAnimationFrame(step);
+    };
+    step();
+  }
+
+  clear() {
+    this.batch = null;
+    this.element.hidden = true;
+    this.page.card.hide();
+    this.page.inset();
+    this.page.scene.stepBack(false);
+    this.page.scene.redraw();
+  }
+
+  // ---- showing them ----
+
+  list() {
+    const { batch, element, model } = this;
+    const odd = batch.novel.reduce((sum, value) => sum + value, 0);
+    const inner = h('div', { style: { height: `${batch.n * LINE}px` } });
+    const scroll = h('div', { className: 'rows', tabIndex: 0, 'aria-label': 'New rows', onscroll: () => fill() }, inner);
+    // Of many rows, only those in sight are elements.
+    const fill = () => {
+      const from = Math.max(0, Math.floor(scroll.scrollTop / LINE) - 4);
+      const to = Math.min(batch.n, from + Math.ceil((scroll.clientHeight || 300) / LINE) + 8);
+      inner.replaceChildren(...batch.order.slice(from, to).map((row, at) => this.line(row, (from + at) * LINE)));
+    };
+    element.replaceChildren(
+      h(
+        'header',
+        {},
+        h('h2', { title: batch.source }, batch.source),
+        iconButton('close', 'Remove the new rows', () => this.clear()),
+      ),
+      h('p', { className: 'quiet' }, `${many(batch.n, 'new row')}${odd ? `, ${counted(odd)} unlike the data of the map` : ''}`),
+      scroll,
+      h('button', { type: 'button', className: 'text', id: 'save-new', onclick: () => this.save() }, 'Download with places'),
+    );
+    if (model.placedElsewhere) {
+      element.append(h('p', { className: 'quiet fine' }, 'Placed by the network alone; transform in Python places among the exemplars.'));
+    }
+    element.hidden = false;
+    fill();
+  }
+
+  line(row, top) {
+    const { batch } = this;
+    const name = batch.label?.values[row] || `row ${counted(row + 1)}`;
+    const more = batch.columns.find((column) => column !== batch.label)?.values[row];
+    return h(
+      'button',
+      {
+        type: 'button',
+        style: { top: `${top}px` },
+        onclick: () => this.lookAt(row),
+        onmouseenter: () => this.point(row),
+        onmouseleave: () => this.point(-1),
+      },
+      h('i', { className: batch.novel[row] ? 'novel' : '' }),
+      h('span', {}, name, more ? h('small', {}, more) : null),
+      batch.novel[row] ? h('b', {}, 'unlike') : null,
+    );
+  }
+
+  point(row) {
+    this.pointed = row;
+    this.page.scene.redraw();
+  }
+
+  lookAt(row) {
+    const { x, y } = this.batch;
+    const side = 0.5 / Math.max(1, Math.log10(this.page.scene.n) / 2);
+    this.point(row);
+    this.page.scene.look({ x: x[row] - side / 2, y: y[row] - side / 2, width: side, height: side });
+  }
+
+  // The new row at a place on the screen, or -1.
+  at([left, top]) {
+    if (!this.batch) return -1;
+    const { x, y, n } = this.batch;
+    let best = -1;
+    let least = REACH * REACH;
+    for (let i = 0; i < n; i++) {
+      const [a, b] = this.page.scene.toScreen(x[i], y[i]);
+      const away = (a - left) ** 2 + (b - top) ** 2;
+      if (away < least) {
+        least = away;
+        best = i;
+      }
+    }
+    if (this.pointed !== best) this.point(best);
+    return best;
+  }
+
+  card(row, card, at) {
+    const { batch } = this;
+    const lines = batch.columns.map((column) => [column.name, column.values[row]]);
+    if (batch.novel[row]) lines.push(['unlike the map’s data', `further than ${(100 * Math.min(batch.novelty[row], 0.999)).toFixed(1)} % of it`]);
+    card.show(null, lines, this.fill(row), `new row ${counted(row + 1)}`, at);
+  }
+
+  // The colour of the row's own category, if the file has the column that the map is coloured by.
+  fill(row) {
+    const { column, legend } = this.page;
+    if (column?.kind !== 'category') return null;
+    const own = this.batch.columns.find((other) => other.name === column.name);
+    const code = own ? column.names.indexOf(own.values[row].trim()) : -1;
+    return code >= 0 ? legend.colours[code] : null;
+  }
+
+  paint(context) {
+    if (!this.batch) return;
+    const { x, y, n, novel, since } = this.batch;
+    const { scene, look } = this.page;
+    const base = Math.min(6, Math.max(2.6, 60 / Math.sqrt(n))) * Math.min(1.5, Math.max(1, scene.zoom ** 0.25));
+    const now = performance.now() - since;
+    for (let i = 0; i < n; i++) {
+      const [left, top] = scene.toScreen(x[i], y[i]);
+      if (left < -20 || top < -20 || left > scene.width + 20 || top > scene.height + 20) continue;
+      const t = Math.min(1, Math.max(0, (now - (i / n) * 350) / 400));
+      if (t === 0) continue;
+      const ease = 1 - (1 - t) ** 3;
+      context.globalAlpha = ease;
+      const radius = base * (1 + 1.5 * (1 - ease));
+      const colour = this.fill(i);
+      disc(context, left, top, radius + 2, look.ground, null, 0);
+      if (novel[i]) {
+        disc(context, left, top, radius, colour || look.ground, look.ink, 1.6);
+        disc(context, left, top, radius * 0.3, look.ink, null, 0);
+      } else {
+        disc(context, left, top, radius, colour || look.ink, colour ? look.ink : null, 1.4);
+      }
+    }
+    context.globalAlpha = 1;
+    if (this.pointed >= 0 && this.pointed < n) {
+      const [left, top] = scene.toScreen(x[this.pointed], y[this.pointed]);
+      disc(context, left, top, base + 5, null, look.ink, 1.5);
+    }
+  }
+
+  save() {
+    const { places, novelty, columns, n } = this.batch;
+    const head = ['row', ...columns.map((column) => column.name), 'tsee1', 'tsee2', ...(novelty ? ['novelty'] : [])];
+    const lines = [csvLine(head)];
+    for (let i = 0; i < n; i++) {
+      lines.push(
+        csvLine([
+          String(i + 1),
+          ...columns.map((column) => column.values[i]),
+          plain(places[2 * i]),
+          plain(places[2 * i + 1]),
+          ...(novelty ? [plain(novelty[i])] : []),
+        ]),
+      );
+    }
+    download('new-rows.csv', lines);
+  }
+}

@@ -1,0 +1,84 @@
+// The card beside a point: its picture and what is known of it.
+
+import { counted } from './columns.js';
+import { h } from './elements.js';
+
+const LINES = 10;
+const LETTERS = 220;
+
+export class Card {
+  constructor(element, data, columns) {
+    this.element = element;
+    this.columns = columns;
+    this.pictures = pictures(data);
+  }
+
+  hide() {
+    this.element.hidden = true;
+  }
+
+  // A row of the map.
+  row(row, at, first, colour) {
+    const columns = [...this.columns].sort((a, b) => (b === first) - (a === first));
+    const lines = columns.map((column) => [column.name, column.text(row)]);
+    this.show(this.pictures?.(row), lines, first ? colour : null, `row ${counted(row)}`, at);
+  }
+
+  show(picture, lines, colour, foot, at) {
+    const known = lines.filter(([, value]) => value !== '').slice(0, LINES);
+    const parts = known.map(([name, value], place) => [
+      h('dt', {}, name),
+      h(
+        'dd',
+        { className: place === 0 && colour ? 'first' : '' },
+        place === 0 && colour ? h('i', { style: { background: colour } }) : null,
+        value.length > LETTERS ? value.slice(0, LETTERS) + '…' : value,
+      ),
+    ]);
+    this.element.replaceChildren(
+      ...[picture, known.length ? h('dl', {}, parts) : null, h('footer', {}, foot)].filter(Boolean),
+    );
+    this.element.hidden = false;
+    this.place(at);
+  }
+
+  // Beside the pointer, on the side where there is room.
+  place([left, top]) {
+    const { offsetWidth: width, offsetHeight: height } = this.element;
+    if (window.innerWidth <= 640) {
+      // Not under the finger: at the other end of the screen.
+      const y = top > window.innerHeight / 2 ? 76 : window.innerHeight - height - 72;
+      this.element.style.transform = `translate(${Math.round((window.innerWidth - width) / 2)}px, ${Math.round(y)}px)`;
+      return;
+    }
+    const gap = 16;
+    const x = left + gap + width < window.innerWidth - 8 ? left + gap : left - gap - width;
+    const y = Math.min(Math.max(8, top - 12), window.innerHeight - height - 8);
+    this.element.style.transform = `translate(${Math.round(Math.max(8, x))}px, ${Math.round(y)}px)`;
+  }
+}
+
+// A function from a row to a canvas with its picture, or to null for a row that has none.
+function pictures(data) {
+  if (!data.pictures) return null;
+  const { height, width, colours, pixels, rows } = data.pictures;
+  const all = data.arrays[pixels];
+  const place = rows && new Map(Array.from(data.arrays[rows], (row, at) => [row, at]));
+  return (row) => {
+    const at = place ? place.get(row) : row;
+    if (at === undefined) return null;
+    const canvas = h('canvas', { width, height, className: 'picture', role: 'img', 'aria-label': 'Picture of this row' });
+    const context = canvas.getContext('2d');
+    const image = context.createImageData(width, height);
+    const from = at * height * width * colours;
+    for (let i = 0; i < height * width; i++) {
+      for (let part = 0; part < 3; part++) image.data[4 * i + part] = all[from + i * colours + (colours === 3 ? part : 0)];
+      image.data[4 * i + 3] = 255;
+    }
+    context.putImageData(image, 0, 0);
+    const grow = Math.min(112 / width, 112 / height);
+    canvas.style.width = `${width * grow}px`;
+    canvas.style.height = `${height * grow}px`;
+    return canvas;
+  };
+}

@@ -1,0 +1,234 @@
+// New rows from a text of separated values, checked as tsee.files checks one, and refused in the same words.
+
+const MISSING = new Set(['', 'na', 'n/a', 'nan', 'null', 'none', '#n/a', '<na>', '?', '-nan']);
+const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
+const IDENTIFIER =
+  /^(.*[_\-. ])?(id|ids|idx|index|key|uuid|guid|barcode|name|rowid|rownames)$|^unnamed: 0$|^__index_level_\d+__$/i;
+// Fields by which the types of the columns are decided.
+const FIRST_FIELDS = 2 ** 18;
+
+export class BadData extends Error {}
+
+// { names, rows: [fields], lines: [where each begins], headless }
+export function readTable(text, source) {
+  if (text.startsWith('\ufeff')) text = text.slice(1);
+  const head = /^.*\S.*$/m.exec(text)?.[0] ?? '';
+  if (text.slice(0, 65536).includes('\0')) {
+    throw new BadData(`${quoted(source)} is not a text of separated values: save the data as CSV.`);
+  }
+  const delimiter = delimiterOf(head, source);
+  const records = [];
+  const lines = [];
+  for (const [fields, line] of recordsOf(text, delimiter, source)) {
+    records.push(fields);
+    lines.push(line);
+  }
+  const headless = records.length > 0 && isData(records[0]);
+  const names = headless
+    ? records[0].map((_, i) => `column${i + 1}`)
+    : uniqueNames((records[0] ?? []).map((name, i) => (i === 0 ? name.replace(/^#+/, '') : name)));
+  if (!headless) {
+    records.shift();
+    lines.shift();
+  }
+  if (!records.length) throw new BadData(`${quoted(source)} has no rows of data: is it the right file?`);
+  records.forEach((record, i) => {
+    if (record.length !== names.length) {
+      throw new BadData(
+        `${quoted(source)}, row ${i + 1} (line ${lines[i]}) has ${record.length} fields where the ` +
+          `${headless ? 'first row' : 'header'} has ${names.length}: is a separator or a quote missing? Correct that line.`,
+      );
+    }
+  });
+  return { names, rows: records, lines, headless, delimiter, source };
+}
+
+// The positions of the features in the order of the model, and of the other columns.
+export function matchColumns(table, model) {
+  const { names, source } = table;
+  let features;
+  if (model.features && !(table.headless && names.length === model.nFeatures)) {
+    const place = new Map(names.map((name, i) => [name, i]));
+    const missing = model.features.filter((name) => !place.has(name));
+    if (missing.length) {
+      const close = [...new Set(missing.slice(0, 8).flatMap((name) => closeTo(name, names)))];
+      const hint = close.length ? `did you mean ${listed(close)}?` : `it has ${listed(names)}.`;
+      throw new BadData(`${quoted(source)} has no column${missing.length > 1 ? 's' : ''} ${listed(missing)}: ${hint}`);
+    }
+    features = model.features.map((name) => place.get(name));
+  } else {
+    features = names.map((_, i) => i);
+    if (names.length !== model.nFeatures) features = features.filter((i) => isFeature(table, i));
+    if (features.length !== model.nFeatures) {
+      const [first] = table.rows;
+      if (table.delimiter !== ',' && first.some((field) => /^\s*[-+]?\d+,\d+\s*$/.test(field))) {
+        throw new BadData(`${quoted(source)} has numbers with a decimal comma: write them with a point.`);
+      }
+      throw new BadData(
+        `${quoted(source)} has ${features.length} numeric column${features.length === 1 ? '' : 's'}, but the map was ` +
+          `learned from ${model.nFeatures} features: give the same columns in the same order.`,
+      );
+    }
+  }
+  const taken = new Set(features);
+  return { features, aside: names.map((_, i) => i).filter((i) => !taken.has(i)) };
+}
+
+// The features of rows `from` to `to`, as numbers.
+export function numbersOf(table, features, from, to) {
+  const width = features.length;
+  const values = new Float64Array((to - from) * width);
+  for (let row = from; row < to; row++) {
+    const fields = table.rows[row];
+    for (let i = 0; i < width; i++) {
+      const field = fields[features[i]];
+      const value = Number(field);
+      // Number takes more than numbers: blanks, and 0x10.
+      const good = field.length === 1 ? field > ' ' : NUMBER.test(field);
+      if (!good || value - value !== 0) refuseField(table, row, features[i]);
+      values[(row - from) * width + i] = value;
+    }
+  }
+  return values;
+}
+
+function refuseField(table, row, column) {
+  const field = table.rows[row][column];
+  const where = `${quoted(table.source)}, row ${row + 1} (line ${table.lines[row]}), column ${quoted(table.names[column])}`;
+  if (MISSING.has(field.trim().toLowerCase())) {
+    const what = field.trim() ? ` (${quoted(field.trim())})` : '';
+    throw new BadData(`${where}: the value is missing${what}: fill it in, or remove that row.`);
+  }
+  const infinite = /^\s*[+-]?inf(inity)?\s*$/i.test(field) || NUMBER.test(field);
+  throw new BadData(`${where}: ${quoted(field.slice(0, 40))} is not a ${infinite ? 'finite ' : ''}number: correct it.`);
+}
+
+function* recordsOf(text, delimiter, source) {
+  let at = 0;
+  let line = 1;
+  let quote = -1; // where the next one is
+  const fault = (from, what) =>
+    new BadData(`${quoted(source)}, line ${from}: ${what}. Is a quote not closed? Correct that line.`);
+  while (at < text.length) {
+    let end = text.indexOf('\n', at);
+    if (end < 0) end = text.length;
+    if (quote < at) quote = text.indexOf('"', at);
+    if (quote < 0) quote = text.length; // and none is sought again
+    if (quote >= end) {
+      let content = text.slice(at, end);
+      if (content.endsWith('\r')) content = content.slice(0, -1);
+      if (content) yield [content.split(delimiter), line];
+      at = end + 1;
+      line++;
+      continue;
+    }
+    // A record with quotes, which may go over several lines.
+    const fields = [];
+    const first = line;
+    for (let ended = false; !ended; ) {
+      let field = '';
+      if (text[at] === '"') {
+        for (at++; ; ) {
+          const close = text.indexOf('"', at);
+          if (close < 0) throw fault(first, 'unexpected end of data');
+          field += text.slice(at, close);
+          at = close + 1;
+          if (text[at] !== '"') break;
+          field += '"';
+          at++;
+        }
+        line += field.split('\n').length - 1;
+        const next = text[at];
+        if (next !== undefined && next !== delimiter && next !== '\n' && next !== '\r') {
+          throw fault(first, `'${delimiter}' expected after '"'`);
+        }
+      } else {
+        const from = at;
+        while (at < text.length && text[at] !== delimiter && text[at] !== '\n') at++;
+        field = text.slice(from, at);
+        if (text[at] !== delimiter && field.endsWith('\r')) field = field.slice(0, -1);
+      }
+      if (text[at] === '\r') at++;
+      fields.push(field);
+      ended = text[at] !== delimiter;
+      at++;
+    }
+    line++;
+    yield [fields, first];
+  }
+}
+
+// The separator that the first line has most of.
+function delimiterOf(line, source) {
+  if (/\.(tsv|tab)(\.gz)?$/i.test(source)) return '\t';
+  const bare = line.replace(/"[^"]*"/g, '');
+  let best = ',';
+  let most = 0;
+  for (const mark of ['|', ';', ',', '\t']) {
+    const count = bare.split(mark).length - 1;
+    if (count > most) [best, most] = [mark, count];
+  }
+  return best;
+}
+
+const isNumber = (field) => NUMBER.test(field) || /^\s*[+-]?inf(inity)?\s*$/i.test(field);
+
+// Whether a first row is data rather than names: numbers, and not those that count the columns.
+function isData(record) {
+  if (!record.every(isNumber)) return false;
+  const counts = (first) => record.every((field, i) => field.trim() === String(first + i));
+  return record.length === 1 || !(counts(0) || counts(1));
+}
+
+function isFeature(table, column) {
+  const most = Math.max(1, Math.floor(FIRST_FIELDS / table.names.length));
+  const values = table.rows.slice(0, most).map((row) => row[column]);
+  const numbers = values.filter(isNumber).length;
+  const missing = values.filter((value) => MISSING.has(value.trim().toLowerCase())).length;
+  if (!(numbers > 0 && 2 * numbers > values.length - missing)) return false;
+  const name = table.names[column];
+  const numbersRows = IDENTIFIER.test(name) || /[a-z]I[dD]$/.test(name);
+  return !(numbersRows && values.every((value) => /^\s*[-+]?\d+\s*$/.test(value)) && new Set(values).size === values.length);
+}
+
+function uniqueNames(header) {
+  const given = new Set(header.map((name) => name.trim()));
+  const taken = new Set();
+  return header.map((raw, position) => {
+    let name = raw.trim();
+    if (!name) name = position === 0 && !given.has('index') ? 'index' : `column${position + 1}`;
+    const base = name;
+    for (let count = 1; taken.has(name); count++) name = `${base}.${count}`;
+    taken.add(name);
+    return name;
+  });
+}
+
+function closeTo(name, known) {
+  const bare = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+  const most = Math.max(1, Math.floor(name.length / 4));
+  return known.filter((other) => bare(other) === bare(name) || edits(name.slice(0, 60), other.slice(0, 60)) <= most).slice(0, 2);
+}
+
+function edits(a, b) {
+  let above = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      row[j] = Math.min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    above = row;
+  }
+  return above[b.length];
+}
+
+// As Python writes a text.
+export function quoted(text) {
+  const bare = text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\r', '\\r').replaceAll('\t', '\\t');
+  return bare.includes("'") && !bare.includes('"') ? `"${bare}"` : `'${bare.replaceAll("'", "\\'")}'`;
+}
+
+function listed(names, most = 8) {
+  const more = names.length > most ? ` and ${names.length - most} more` : '';
+  return names.slice(0, most).map(quoted).join(', ') + more;
+}

@@ -1,0 +1,140 @@
+// New rows among the exemplars: how far the nearest is, and the refined place (`among` in losses.py).
+
+import { BLOCK } from './network.js';
+
+const NOVEL_CANDIDATES = 4;
+const ITERATIONS = 60;
+
+export class Exemplars {
+  constructor(memory, model, arrays) {
+    this.memory = memory;
+    this.model = model;
+    this.inputs = arrays.exemplarInputs;
+    this.places = arrays.exemplarPlaces;
+    this.shares = arrays.noveltyShares;
+    this.distances = arrays.noveltyDistances;
+    const width = (this.width = model.nInputs);
+    const n = (this.n = this.inputs.length / width);
+    // About their mean, where rounding loses the least in products.
+    this.centre = new Float64Array(width);
+    for (let i = 0; i < this.inputs.length; i++) this.centre[i % width] += this.inputs[i] / n;
+    const centred = Float32Array.from(this.inputs, (value, i) => value - this.centre[i % width]);
+    this.matrix = memory.store(centred, n, width);
+    this.halves = new Float32Array(n);
+    for (let i = 0; i < centred.length; i++) this.halves[Math.floor(i / width)] += (centred[i] * centred[i]) / 2;
+    this.queries = memory.reserve(BLOCK * this.matrix.length);
+    this.products = memory.reserve(BLOCK * this.matrix.rows);
+  }
+
+  // For each of `count` inputs: the novelty of the row and, if they are wanted, its refined place.
+  of(at, count, places) {
+    const { memory, width, matrix } = this;
+    const stride = matrix.length;
+    const inputs = memory.view(at, BLOCK * stride);
+    const queries = memory.view(this.queries, BLOCK * stride).fill(0);
+    for (let row = 0; row < count; row++) {
+      for (let i = 0; i < width; i++) queries[row * stride + i] = inputs[row * stride + i] - this.centre[i];
+    }
+    memory.product(this.queries, matrix.at, this.products, BLOCK, stride * 4, matrix.rows);
+    const products = memory.view(this.products, BLOCK * matrix.rows);
+    const refined = places && this.model.placement === 'refined';
+    const novelty = new Float32Array(count);
+    for (let row = 0; row < count; row++) {
+      const input = inputs.subarray(row * stride, row * stride + width);
+      const scores = products.subarray(row * matrix.rows, row * matrix.rows + this.n);
+      const k = refined ? this.model.among.neighbors : 1;
+      const { indices, squared } = this.nearest(input, scores, k);
+      novelty[row] = this.share(Math.sqrt(squared[0]));
+      if (refined) places.set(this.settled(indices, squared), 2 * row);
+    }
+    return novelty;
+  }
+
+  // The k nearest, by products and then, of a few more, by differences.
+  nearest(input, scores, k) {
+    const more = Math.min(this.n, k + NOVEL_CANDIDATES);
+    const found = [];
+    const sizes = [];
+    for (let i = 0; i < this.n; i++) {
+      const size = this.halves[i] - scores[i];
+      if (found.length === more && size >= sizes[more - 1]) continue;
+      let at = Math.min(found.length, more - 1);
+      while (at > 0 && sizes[at - 1] > size) {
+        sizes[at] = sizes[at - 1];
+        found[at] = found[at - 1];
+        at--;
+      }
+      sizes[at] = size;
+      found[at] = i;
+    }
+    const exact = found.map((index) => {
+      let sum = 0;
+      for (let i = 0; i < this.width; i++) sum += (input[i] - this.inputs[index * this.width + i]) ** 2;
+      return { index, sum };
+    });
+    exact.sort((a, b) => a.sum - b.sum);
+    return { indices: exact.slice(0, k).map((e) => e.index), squared: exact.slice(0, k).map((e) => e.sum) };
+  }
+
+  // The share of known rows that are nearer to their nearest exemplar.
+  share(distance) {
+    const { shares, distances } = this;
+    if (!distances) return NaN;
+    let at = 0;
+    while (at < distances.length && distances[at] < distance) at++;
+    if (at === 0) return 0;
+    if (at === distances.length) return 1;
+    const gap = distances[at] - distances[at - 1];
+    return shares[at - 1] + (shares[at] - shares[at - 1]) * (gap > 0 ? (distance - distances[at - 1]) / gap : 1);
+  }
+
+  settled(indices, squared) {
+    const { perplexity, rounding, settling } = this.model.among;
+    const place = (index) => [this.places[2 * index], this.places[2 * index + 1]];
+    if (squared[0] <= rounding * squared[squared.length - 1]) return place(indices[0]);
+    const weights = probabilities(squared, perplexity);
+    const v = indices.map(place);
+    const away = (a, b) => (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2;
+    let best = v[0];
+    let least = Infinity;
+    for (const candidate of v) {
+      const loss = v.reduce((sum, other, j) => sum + weights[j] * Math.log1p(away(candidate, other)), 0);
+      if (loss < least) [least, best] = [loss, candidate];
+    }
+    for (let step = 0; step < settling; step++) {
+      let [x, y, total] = [0, 0, 0];
+      for (let j = 0; j < v.length; j++) {
+        const pull = weights[j] / (1 + away(v[j], best));
+        x += pull * v[j][0];
+        y += pull * v[j][1];
+        total += pull;
+      }
+      best = [x / total, y / total];
+    }
+    return best;
+  }
+}
+
+// Gaussian weights of the given perplexity; a bisection on the logarithm of the precision (affinities.py).
+function probabilities(squared, perplexity) {
+  const gaps = squared.map((value) => value - squared[0]);
+  const ascending = [...gaps].sort((a, b) => a - b);
+  const spread = ascending[Math.min(Math.floor(perplexity), gaps.length - 1)] || 1;
+  const units = gaps.map((gap) => gap / spread);
+  let [low, high] = [-30, 40];
+  for (let step = 0; step < ITERATIONS; step++) {
+    const beta = Math.exp((low + high) / 2);
+    let [total, mean] = [0, 0];
+    for (const unit of units) {
+      const weight = Math.exp(-beta * unit);
+      total += weight;
+      mean += weight * unit;
+    }
+    if (Math.log(total) + (beta * mean) / total > Math.log(perplexity)) low = (low + high) / 2;
+    else high = (low + high) / 2;
+  }
+  const beta = Math.exp((low + high) / 2);
+  const weights = units.map((unit) => Math.exp(-beta * unit));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return weights.map((weight) => weight / total);
+}

@@ -1,0 +1,244 @@
+// What the colours mean, and which of them are shown: names to click, or a scale to draw a range on.
+
+import { categoryColours, scaleColour, MISSING, FAINT } from './colours.js';
+import { counted, plain } from './columns.js';
+import { h, later } from './elements.js';
+
+const BINS = 64;
+const MANY = 20;
+const LISTED = 300;
+
+export class Legend {
+  constructor(element, base, changed) {
+    this.element = element;
+    this.base = base;
+    this.changed = changed;
+    this.column = null;
+    this.only = new Set(); // categories shown, all if it is empty; the code after the last is "missing"
+    this.range = null; // of numbers shown
+  }
+
+  show(column, theme) {
+    if (column !== this.column) {
+      this.only.clear();
+      this.range = null;
+      this.wanted = '';
+    }
+    this.column = column;
+    this.theme = theme;
+    this.element.replaceChildren();
+    if (!column) {
+      this.colours = [this.base[theme][0]];
+      return;
+    }
+    if (column.kind === 'category') this.showCategories();
+    else this.showNumbers();
+  }
+
+  get filters() {
+    return this.only.size > 0 || this.range !== null;
+  }
+
+  // The code of each row's colour.
+  codes(n) {
+    const { column } = this;
+    if (!column) return new Uint8Array(n);
+    if (column.kind === 'category') return column.codes;
+    const codes = new Uint8Array(n);
+    const { values } = column;
+    const { low, high } = column.range;
+    for (let i = 0; i < n; i++) {
+      const share = (values[i] - low) / (high - low);
+      codes[i] = Number.isNaN(share) ? BINS : Math.min(BINS - 1, Math.max(0, Math.floor(share * BINS)));
+    }
+    return codes;
+  }
+
+  // Takes rows that the legend filters out from those that are shown.
+  filter(shown) {
+    const { column, only, range } = this;
+    if (only.size) {
+      for (let i = 0; i < shown.length; i++) if (!only.has(column.codes[i])) shown[i] = 0;
+    } else if (range) {
+      for (let i = 0; i < shown.length; i++) {
+        if (!(column.values[i] >= range[0] && column.values[i] <= range[1])) shown[i] = 0;
+      }
+    }
+  }
+
+  colourOf(row) {
+    const code = this.column ? this.codeOf(row) : 0;
+    return this.colours[code];
+  }
+
+  codeOf(row) {
+    if (this.column.kind === 'category') return this.column.codes[row];
+    const { low, high } = this.column.range;
+    const share = (this.column.values[row] - low) / (high - low);
+    return Number.isNaN(share) ? BINS : Math.min(BINS - 1, Math.max(0, Math.floor(share * BINS)));
+  }
+
+  reset() {
+    this.only.clear();
+    this.range = null;
+    this.update();
+  }
+
+  update() {
+    this.show(this.column, this.theme);
+    this.changed();
+  }
+
+  // ---- categories ----
+
+  showCategories() {
+    const { column, theme } = this;
+    const { names, counts } = column;
+    this.colours = [...categoryColours(this.base[theme], theme, counts), MISSING[theme]];
+    const order = names.map((_, i) => i);
+    if (names.length > MANY) order.sort((a, b) => counts[b] - counts[a] || a - b);
+    const list = h('ul', { className: 'names', role: 'list' });
+    const fill = () => {
+      const word = (this.wanted || '').toLowerCase();
+      const fits = order.filter((code) => names[code].toLowerCase().includes(word));
+      list.replaceChildren(...fits.slice(0, LISTED).map((code) => this.item(code, names[code], counts[code])));
+      if (fits.length > LISTED) list.append(h('li', { className: 'quiet' }, `and ${counted(fits.length - LISTED)} more`));
+      if (!fits.length) list.append(h('li', { className: 'quiet' }, 'No such name'));
+      if (column.missing && !word) list.append(this.item(names.length, 'no value', column.missing));
+    };
+    fill();
+    if (names.length > MANY) {
+      const field = h('input', {
+        type: 'search',
+        className: 'find',
+        placeholder: `Find among ${counted(names.length)}`,
+        'aria-label': 'Find a name in the legend',
+        value: this.wanted || '',
+        oninput: later(120, () => {
+          this.wanted = field.value;
+          fill();
+        }),
+      });
+      this.element.append(field);
+    }
+    const scroll = this.element.querySelector('ul')?.scrollTop;
+    this.element.append(list);
+    if (scroll) list.scrollTop = scroll;
+  }
+
+  item(code, name, count) {
+    const on = this.only.has(code);
+    return h(
+      'li',
+      {},
+      h(
+        'button',
+        {
+          type: 'button',
+          className: this.only.size && !on ? 'off' : '',
+          'aria-pressed': String(on),
+          'data-code': String(code),
+          title: name,
+          onclick: () => this.toggle(code),
+        },
+        h('i', { style: { background: this.colours[code] } }),
+        h('span', {}, name || '(empty)'),
+        h('b', {}, counted(count)),
+      ),
+    );
+  }
+
+  toggle(code) {
+    if (!this.only.delete(code)) this.only.add(code);
+    // Only the marks change: the list stays where it was scrolled to, and the focus where it was.
+    for (const button of this.element.querySelectorAll('button[data-code]')) {
+      const on = this.only.has(Number(button.dataset.code));
+      button.className = this.only.size && !on ? 'off' : '';
+      button.setAttribute('aria-pressed', String(on));
+    }
+    this.changed();
+  }
+
+  // ---- numbers ----
+
+  showNumbers() {
+    const { column, theme } = this;
+    const { values } = column;
+    const { low, high, least, most, missing } = column.range;
+    this.colours = Array.from({ length: BINS }, (_, i) => scaleColour((i + 0.5) / BINS, theme));
+    this.colours.push(MISSING[theme]);
+    const counts = new Uint32Array(BINS);
+    for (let i = 0; i < values.length; i++) {
+      const at = Math.floor(((values[i] - low) / (high - low)) * BINS);
+      if (at >= 0 && at < BINS) counts[at]++;
+      else if (values[i] === high) counts[BINS - 1]++;
+    }
+    const canvas = h('canvas', {
+      className: 'scale',
+      width: 3 * 216,
+      height: 3 * 64,
+      role: 'img',
+      'aria-label': `Scale from ${plain(low)} to ${plain(high)}`,
+    });
+    const context = canvas.getContext('2d');
+    const tallest = Math.max(...counts, 1);
+    const width = canvas.width / BINS;
+    const inRange = (at) => {
+      if (!this.range) return true;
+      const value = low + ((at + 0.5) / BINS) * (high - low);
+      return value >= this.range[0] && value <= this.range[1];
+    };
+    const paint = () => {
+      context.clearRect(0, 0, canvas.width, canvas.height);
+      for (let at = 0; at < BINS; at++) {
+        const on = inRange(at);
+        context.fillStyle = on ? this.colours[at] : FAINT[theme];
+        const height = (counts[at] / tallest) * 126;
+        context.globalAlpha = on ? 0.55 : 0.6;
+        context.fillRect(at * width, 138 - height, width - 1.5, height);
+        context.globalAlpha = 1;
+        context.fillRect(at * width, 150, width + 0.5, 24);
+      }
+    };
+    paint();
+    let from = null;
+    const valueAt = (event) => {
+      const box = canvas.getBoundingClientRect();
+      const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+      // At the ends, what lies beyond them is meant too.
+      return share <= 0.01 ? -Infinity : share >= 0.99 ? Infinity : low + share * (high - low);
+    };
+    const say = () => {
+      const [a, b] = this.range || [-Infinity, Infinity];
+      ends.firstChild.textContent = plain(Number.isFinite(a) ? Number(a.toPrecision(3)) : low);
+      ends.lastChild.textContent = plain(Number.isFinite(b) ? Number(b.toPrecision(3)) : high);
+    };
+    const ends = h('div', { className: 'ends' }, h('span'), h('span'));
+    canvas.addEventListener('pointerdown', (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      from = valueAt(event);
+    });
+    canvas.addEventListener('pointermove', (event) => {
+      if (from === null) return;
+      const to = valueAt(event);
+      this.range = [Math.min(from, to), Math.max(from, to)];
+      paint();
+      say();
+    });
+    canvas.addEventListener('pointerup', (event) => {
+      const to = valueAt(event);
+      if (from === to) this.range = null;
+      from = null;
+      paint();
+      say();
+      this.changed();
+    });
+    say();
+    this.element.append(canvas, ends);
+    const notes = [];
+    if (least < low || most > high) notes.push(`from ${plain(least)} to ${plain(most)} in all`);
+    if (missing) notes.push(`${counted(missing)} without a value`);
+    notes.push('drag to show a range');
+    this.element.append(h('p', { className: 'quiet' }, notes.join(' · ')));
+  }
+}

@@ -1,0 +1,139 @@
+// The network, step by step, on a block of rows: the counterpart of networks.py and preprocessing.py.
+
+export const BLOCK = 64;
+const LANES = 4; // numbers that are worked on at once, so that rows are filled up to a multiple of these
+
+const filled = (length) => Math.ceil(length / LANES) * LANES;
+
+// Matrices in the memory of the module that multiplies them.
+export class Memory {
+  constructor(instance) {
+    this.product = instance.exports.product;
+    this.memory = instance.exports.memory;
+    this.end = 16;
+  }
+
+  reserve(numbers) {
+    const at = this.end;
+    this.end += filled(numbers) * 4;
+    const missing = this.end - this.memory.buffer.byteLength;
+    if (missing > 0) this.memory.grow(Math.ceil(missing / 65536));
+    return at;
+  }
+
+  view(at, numbers) {
+    return new Float32Array(this.memory.buffer, at, numbers);
+  }
+
+  // A matrix of rows, its rows and their number filled up with zeros.
+  store(values, rows, length) {
+    const stride = filled(length);
+    const at = this.reserve(filled(rows) * stride);
+    const view = this.view(at, filled(rows) * stride);
+    for (let row = 0; row < rows; row++) view.set(values.subarray(row * length, (row + 1) * length), row * stride);
+    return { at, rows: filled(rows), length: stride };
+  }
+}
+
+export class Network {
+  constructor(memory, model, arrays) {
+    this.memory = memory;
+    this.model = model;
+    this.mean = arrays.mean;
+    let width = model.nFeatures;
+    let widest = width;
+    this.steps = model.steps.map((step) => {
+      if (step.kind === 'linear') {
+        const weight = arrays[step.weight];
+        const outputs = weight.length / width;
+        const matrix = memory.store(weight, outputs, width);
+        width = outputs;
+        widest = Math.max(widest, width);
+        return { ...step, matrix, width, bias: step.bias && arrays[step.bias] };
+      }
+      if (step.kind === 'layer norm') return { ...step, width, weight: arrays[step.weight], bias: arrays[step.bias] };
+      return { ...step, width };
+    });
+    this.buffers = [0, 1].map(() => memory.reserve(BLOCK * filled(widest)));
+    this.inputs = memory.reserve(BLOCK * filled(model.nInputs));
+  }
+
+  // Places of up to BLOCK rows of the data; what the network's own part begins with stays at `this.inputs`.
+  run(rows, count) {
+    const { memory, model } = this;
+    const width = model.nFeatures;
+    let stride = filled(width);
+    let [here, there] = this.buffers;
+    const first = memory.view(here, BLOCK * stride).fill(0);
+    const factor = 1 / model.scale;
+    for (let row = 0; row < count; row++) {
+      for (let i = 0; i < width; i++) first[row * stride + i] = (rows[row * width + i] - this.mean[i]) * factor;
+    }
+    const keep = () => memory.view(this.inputs, BLOCK * stride).set(memory.view(here, BLOCK * stride));
+    const projected = model.steps[0].weight === 'basis';
+    if (!projected) keep();
+    this.steps.forEach((step, place) => {
+      if (step.kind === 'linear') {
+        const { matrix } = step;
+        memory.product(here, matrix.at, there, BLOCK, matrix.length * 4, matrix.rows);
+        [here, there] = [there, here];
+        stride = matrix.rows;
+        if (step.bias) add(memory.view(here, BLOCK * stride), stride, step.bias, count);
+      } else {
+        apply(step, memory.view(here, BLOCK * stride), stride, count);
+      }
+      if (projected && place === 0) keep();
+    });
+    const found = memory.view(here, BLOCK * stride);
+    const places = new Float32Array(2 * count);
+    for (let row = 0; row < count; row++) {
+      places[2 * row] = found[row * stride];
+      places[2 * row + 1] = found[row * stride + 1];
+    }
+    return places;
+  }
+}
+
+function add(values, stride, bias, count) {
+  for (let row = 0; row < count; row++) {
+    for (let i = 0; i < bias.length; i++) values[row * stride + i] += bias[i];
+  }
+}
+
+const FUNCTIONS = {
+  relu: (x) => (x > 0 ? x : 0),
+  silu: (x) => x / (1 + Math.exp(-x)),
+  gelu: (x) => 0.5 * x * (1 + erf(x * Math.SQRT1_2)),
+  tanh: Math.tanh,
+  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
+};
+
+function apply(step, values, stride, count) {
+  const { kind, width } = step;
+  if (kind === 'layer norm') return normalise(step, values, stride, count);
+  const order = step.order;
+  const act = kind === 'power' ? (order === 2 ? (x) => x * x : (x) => x ** order) : FUNCTIONS[kind];
+  for (let row = 0; row < count; row++) {
+    for (let i = row * stride; i < row * stride + width; i++) values[i] = act(values[i]);
+  }
+}
+
+function normalise({ width, weight, bias, epsilon }, values, stride, count) {
+  for (let row = 0; row < count; row++) {
+    const from = row * stride;
+    let sum = 0;
+    for (let i = 0; i < width; i++) sum += values[from + i];
+    const mean = sum / width;
+    let squares = 0;
+    for (let i = 0; i < width; i++) squares += (values[from + i] - mean) ** 2;
+    const factor = 1 / Math.sqrt(squares / width + epsilon);
+    for (let i = 0; i < width; i++) values[from + i] = (values[from + i] - mean) * factor * weight[i] + bias[i];
+  }
+}
+
+// Abramowitz and Stegun 7.1.26: within 1.5e-7.
+function erf(x) {
+  const t = 1 / (1 + 0.3275911 * Math.abs(x));
+  const y = 1 - ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t * Math.exp(-x * x);
+  return x < 0 ? -y : y;
+}

@@ -1,0 +1,358 @@
+// The drawn map: points by regl-scatterplot, and over them a canvas for what is few: names, exemplars, new rows.
+
+import createScatterplot from 'regl-scatterplot';
+import { Grid } from './picking.js';
+import { createRenderer } from './renderer.js';
+
+// regl-scatterplot would build an index of its own to find points with; the grid does that here, faster.
+const NO_INDEX = (() => {
+  const bytes = new ArrayBuffer(8);
+  new Uint8Array(bytes).set([0xdb, 0x18, 64, 0]);
+  return bytes;
+})();
+// How far one can zoom in, where places, kept to a 65535th, would else show their steps; and out.
+const CLOSEST = 150;
+const FURTHEST = 0.2;
+
+export class Scene {
+  constructor(canvas, overlay, data) {
+    this.canvas = canvas;
+    this.overlay = overlay;
+    this.listeners = { view: [], hover: [], tap: [], lasso: [], paint: [] };
+    const { places } = data.arrays;
+    const n = (this.n = data.rows);
+    // Map units to [-1, 1], equal scales, the map in the middle.
+    this.x = new Float32Array(n);
+    this.y = new Float32Array(n);
+    let width = 0;
+    let height = 0;
+    for (let i = 0; i < n; i++) {
+      if (places[2 * i] > width) width = places[2 * i];
+      if (places[2 * i + 1] > height) height = places[2 * i + 1];
+    }
+    this.half = [width / 65535, height / 65535]; // half the sides of the map's box
+    this.roomy = this.half.map((side) => Math.max(side, 0.1)); // a map may be a line, or a single place
+    for (let i = 0; i < n; i++) {
+      this.x[i] = (2 * places[2 * i] - width) / 65535;
+      this.y[i] = (2 * places[2 * i + 1] - height) / 65535;
+    }
+    this.low = data.low;
+    this.extent = data.extent;
+    this.grid = new Grid(this.x, this.y);
+    this.shown = new Uint8Array(n).fill(1); // 0 for a row that is filtered out, and so only a shadow
+    this.points = Array.from({ length: n }, (_, i) => [this.x[i], this.y[i], 0]);
+    this.order = shuffled(n); // no class may hide another
+    this.ordered = new Array(n);
+    this.insets = { top: 0, right: 0, bottom: 0, left: 0 };
+    this.plot = createScatterplot({
+      renderer: createRenderer(),
+      canvas,
+      width: 'auto',
+      height: 'auto',
+      pointSize: 3,
+      pointScaleMode: 'asinh',
+      colorBy: 'category',
+      opacityBy: 'category',
+      lassoLineWidth: 1.5,
+      lassoMinDelay: 5,
+      deselectOnDblClick: false,
+      deselectOnEscape: false,
+      actionKeyMap: { lasso: 'shift' },
+      backgroundColor: [0, 0, 0, 0],
+    });
+    this.camera = this.plot.get('camera');
+    this.plot.subscribe('drawing', () => this.paint());
+    this.plot.subscribe('view', () => this.moved());
+    this.plot.subscribe('lassoEnd', ({ coordinates }) => this.lassoed(coordinates));
+    this.drawing = null;
+    this.waiting = false;
+    this.listen();
+    new ResizeObserver(() => this.resize()).observe(canvas);
+  }
+
+  on(name, listener) {
+    this.listeners[name].push(listener);
+  }
+
+  tell(name, ...values) {
+    for (const listener of this.listeners[name]) listener(...values);
+  }
+
+  // Map coordinates to those of the scene and back.
+  fromMap(x, y) {
+    return [((x - this.low[0]) / this.extent) * 2 - this.half[0], ((y - this.low[1]) / this.extent) * 2 - this.half[1]];
+  }
+
+  toMap(x, y) {
+    return [((x + this.half[0]) / 2) * this.extent + this.low[0], ((y + this.half[1]) / 2) * this.extent + this.low[1]];
+  }
+
+  // Scene coordinates to CSS pixels on the canvas and back.
+  toScreen(x, y) {
+    const view = this.camera.view;
+    return [
+      this.width / 2 + ((view[0] * x + view[12]) * this.height) / 2,
+      this.height / 2 - ((view[5] * y + view[13]) * this.height) / 2,
+    ];
+  }
+
+  fromScreen(left, top) {
+    const view = this.camera.view;
+    return [
+      (((left - this.width / 2) * 2) / this.height - view[12]) / view[0],
+      (((this.height / 2 - top) * 2) / this.height - view[13]) / view[5],
+    ];
+  }
+
+  get zoom() {
+    return this.camera.view[0] / this.home;
+  }
+
+  // The pixels that a unit of the scene takes.
+  get unit() {
+    return (this.camera.view[0] * this.height) / 2;
+  }
+
+  resize() {
+    const box = this.canvas.getBoundingClientRect();
+    const ratio = window.devicePixelRatio || 1;
+    this.width = box.width;
+    this.height = box.height;
+    this.overlay.width = Math.round(box.width * ratio);
+    this.overlay.height = Math.round(box.height * ratio);
+    this.home = this.fitting(1).scale;
+    this.style();
+    return this.plot.set({}); // takes the size over and draws again
+  }
+
+  // ---- how points look ----
+
+  // Colours by code; rows that are not shown have the last colour, and are drawn below the others.
+  async colour(codes, colours, faint) {
+    this.colours = [...colours, faint];
+    this.style();
+    const last = colours.length;
+    const { n, order, ordered, shown, points } = this;
+    let below = 0;
+    for (let i = 0; i < n; i++) if (!shown[i]) below++;
+    this.above = n - below;
+    let under = 0;
+    let over = below;
+    for (let i = 0; i < n; i++) {
+      const row = order[i];
+      const point = points[row];
+      if (shown[row]) {
+        point[2] = codes[row];
+        ordered[over++] = point;
+      } else {
+        point[2] = last;
+        ordered[under++] = point;
+      }
+    }
+    // One drawing at a time; what came meanwhile is in the next.
+    if (this.drawing) {
+      this.waiting = true;
+      return this.drawing;
+    }
+    this.drawing = (async () => {
+      do {
+        this.waiting = false;
+        await this.plot.draw(ordered, { spatialIndex: NO_INDEX, zDataType: 'categorical', preventFilterReset: true });
+      } while (this.waiting);
+      this.drawing = null;
+    })();
+    return this.drawing;
+  }
+
+  // Sizes and opacity follow the number of points and the zoom.
+  style() {
+    if (!this.colours || !this.height) return;
+    // Side by side, all dots would cover a sixth of the map's box.
+    const unit = (this.home * this.height) / 2;
+    const largest = Math.max(6, 12 - 2 * Math.log10(this.n));
+    const size = Math.min(largest, Math.max(1.2, Math.sqrt((4 * this.roomy[0] * this.roomy[1] * unit * unit) / 6 / this.n)));
+    const dense = Math.min(0.85, Math.max(0.45, 1.25 - 0.13 * Math.log10(this.n)));
+    const opacity = Math.min(0.95, dense + 0.1 * Math.max(0, Math.log2(this.zoom || 1))) * (this.behind ? 0.45 : 1);
+    // The scale of regl-scatterplot is 1 where one unit is half the height: where it begins is no reason to be small.
+    const scaling = Math.max(this.home || 1, 0.01);
+    const begin = scaling > 1 ? Math.asinh(scaling) / Math.asinh(1) : scaling;
+    this.size = size;
+    const shadow = this.above === this.n ? opacity : opacity * Math.min(0.5, Math.max(0.12, 60 / Math.sqrt(this.n)));
+    const opacities = this.colours.map((_, i) => (i === this.colours.length - 1 ? shadow : opacity));
+    const said = JSON.stringify([size / begin, opacity.toFixed(2), shadow.toFixed(3), this.colours]);
+    if (said === this.styled) return;
+    this.styled = said;
+    this.plot.set({ pointColor: this.colours, pointSize: size / begin, opacity: opacities });
+  }
+
+  // Whether the map is the ground for something else.
+  stepBack(behind) {
+    this.behind = behind;
+    this.style();
+  }
+
+  theme(ink) {
+    this.plot.set({ lassoColor: ink });
+  }
+
+  // ---- where one looks ----
+
+  fitting(margin, box = { x: -this.roomy[0], y: -this.roomy[1], width: 2 * this.roomy[0], height: 2 * this.roomy[1] }) {
+    const { top, right, bottom, left } = this.insets;
+    const free = [Math.max(80, this.width - left - right), Math.max(80, this.height - top - bottom)];
+    const size = [Math.max(box.width, 1e-4) * margin, Math.max(box.height, 1e-4) * margin];
+    const unit = Math.min(free[0] / size[0], free[1] / size[1]); // pixels a unit
+    return {
+      scale: (unit * 2) / this.height,
+      x: box.x + box.width / 2 - (left - right) / 2 / unit,
+      y: box.y + box.height / 2 + (top - bottom) / 2 / unit,
+    };
+  }
+
+  // Looks at a box of the scene, or at the whole map.
+  look(box, animate = true, margin = 1.04) {
+    const { x, y, scale } = this.fitting(margin, box);
+    const distance = Math.max(1 / scale, 1 / (CLOSEST * this.home));
+    const height = 2 * distance;
+    const width = (height * this.width) / this.height;
+    const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    return this.plot.zoomToArea(
+      { x: x - width / 2, y: y - height / 2, width, height },
+      animate && !still ? { transition: true, transitionDuration: 450, transitionEasing: 'cubicInOut' } : {},
+    );
+  }
+
+  panBy(left, top) {
+    this.camera.pan([(2 * left) / this.height, (-2 * top) / this.height]);
+    this.plot.view(this.camera.view);
+  }
+
+  zoomBy(factor, left = this.width / 2, top = this.height / 2) {
+    const { zoom } = this;
+    factor = Math.min(CLOSEST / zoom, Math.max(FURTHEST / zoom, factor));
+    this.camera.scale(factor, [((left - this.width / 2) * 2) / this.height, ((this.height / 2 - top) * 2) / this.height]);
+    this.plot.view(this.camera.view);
+  }
+
+  moved() {
+    if (this.zoom > 1.01 * CLOSEST || this.zoom < 0.99 * FURTHEST) this.zoomBy(1); // the wheel knows no bounds
+    this.style();
+    this.tell('view');
+  }
+
+  paint() {
+    const context = this.overlay.getContext('2d');
+    const ratio = window.devicePixelRatio || 1;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, this.width, this.height);
+    this.tell('paint', context);
+  }
+
+  redraw() {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.paint());
+  }
+
+  // ---- what one does ----
+
+  mode(name) {
+    this.tool = name;
+    this.plot.set({
+      mouseMode: name === 'pan' ? 'panZoom' : 'lasso',
+      lassoType: name === 'box' ? 'rectangle' : 'lasso',
+    });
+  }
+
+  lassoed(coordinates) {
+    // regl-scatterplot leaves out moves that follow fast upon another, the last one too.
+    const [from, to] = [this.fromScreen(...this.pressed), this.fromScreen(...this.released)];
+    const corners =
+      this.tool === 'box' ? [from, [from[0], to[1]], to, [to[0], from[1]]] : [from, ...coordinates.slice(1), to];
+    this.tell('lasso', coordinates.length > 2 ? this.grid.inside(corners, this.shown) : []);
+  }
+
+  listen() {
+    const { canvas } = this;
+    const at = (event) => {
+      const box = canvas.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    this.pressed = this.released = [0, 0];
+    addEventListener('mouseup', (event) => (this.released = at(event)), true);
+    canvas.addEventListener('mousemove', (event) => {
+      if (event.buttons) return this.tell('hover', null);
+      this.tell('hover', at(event));
+    });
+    canvas.addEventListener('mouseleave', () => this.tell('hover', null));
+    canvas.addEventListener('mousedown', (event) => {
+      this.pressed = at(event);
+      this.tell('hover', null);
+    });
+    canvas.addEventListener('click', (event) => {
+      const [left, top] = at(event);
+      if (Math.hypot(left - this.pressed[0], top - this.pressed[1]) < 4) this.tell('tap', [left, top]);
+    });
+    canvas.addEventListener('dblclick', (event) => {
+      this.zoomBy(2, ...at(event));
+    });
+    this.touch(at);
+  }
+
+  // Fingers: one pans, or draws the lasso; two zoom.
+  touch(at) {
+    const { canvas } = this;
+    const fingers = new Map();
+    const asMouse = (type, event) =>
+      (type === 'mousedown' ? canvas : window).dispatchEvent(
+        new MouseEvent(type, {
+          clientX: event.clientX,
+          clientY: event.clientY,
+          buttons: type === 'mouseup' ? 0 : 1,
+          bubbles: true,
+        }),
+      );
+    canvas.addEventListener('pointerdown', (event) => {
+      if (event.pointerType === 'mouse') return;
+      canvas.setPointerCapture(event.pointerId);
+      fingers.set(event.pointerId, at(event));
+      if (fingers.size === 1 && this.tool !== 'pan') {
+        asMouse('mousemove', event);
+        asMouse('mousedown', event);
+      }
+    });
+    canvas.addEventListener('pointermove', (event) => {
+      const before = fingers.get(event.pointerId);
+      if (!before) return;
+      const now = at(event);
+      if (fingers.size === 2) {
+        const [other] = [...fingers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
+        const spread = (place) => Math.hypot(place[0] - other[0], place[1] - other[1]);
+        this.panBy((now[0] - before[0]) / 2, (now[1] - before[1]) / 2);
+        this.zoomBy(spread(now) / Math.max(1, spread(before)), (now[0] + other[0]) / 2, (now[1] + other[1]) / 2);
+      } else if (this.tool === 'pan') {
+        this.panBy(now[0] - before[0], now[1] - before[1]);
+      } else {
+        asMouse('mousemove', event);
+      }
+      fingers.set(event.pointerId, now);
+    });
+    const up = (event) => {
+      if (fingers.delete(event.pointerId) && this.tool !== 'pan') asMouse('mouseup', event);
+    };
+    canvas.addEventListener('pointerup', up);
+    canvas.addEventListener('pointercancel', up);
+  }
+}
+
+// The same order each time.
+function shuffled(n) {
+  const order = new Uint32Array(n);
+  let state = 1;
+  for (let i = 0; i < n; i++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    const j = Math.floor((state / 2 ** 32) * (i + 1));
+    order[i] = order[j];
+    order[j] = i;
+  }
+  return order;
+}
