@@ -191,3 +191,16 @@ def test_killed_while_writing(process, folder, model, tmp_path):
     started.kill()
     assert started.wait() == -signal.SIGKILL
     assert [path.name.startswith(".map.csv.") for path in tmp_path.iterdir()] == [True]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_novelty_is_a_column(run, folder, model, tmp_path, ending):
+    path = tmp_path / f"map{ending}"
+    run("transform", model, folder / "flowers.csv", "--label", "kind", "--novelty", "-o", path)
+    found = pd.read_csv(path) if ending == ".csv" else pd.read_parquet(path)
+    assert found.columns[-3:].tolist() == ["tsee0", "tsee1", "novelty"]
+    assert found["novelty"].between(0, 1).all()
+    result = run(
+        "transform", model, folder / "flowers.csv", "--label", "kind", "--novelty", "-o", tmp_path / "a.npy", code=2
+    )
+    assert "text and Parquet only" in result.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,29 +73,35 @@ def placed(model: Any, table: Table, *, quiet: bool) -> Iterator[tuple[slice, An
 
 
 def _places(model: Any, block: Any, start: int, table: Table) -> np.ndarray:
-    with warnings.catch_warnings():
-        # A block has no names; those of the table have been matched.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        try:
-            places: np.ndarray = model.transform(block)
-        except ValueError as error:
-            row = re.match(r"Row (\d+) of X (.*)", str(error))
-            if row is None:
-                raise
-            raise DataFileError(f"{str(table.source)!r}, row {start + int(row[1]) + 1} {row[2]}") from error
-    return places
+    try:
+        return _unnamed(model.transform, block)
+    except ValueError as error:
+        row = re.match(r"Row (\d+) of X (.*)", str(error))
+        if row is None:
+            raise
+        raise DataFileError(f"{str(table.source)!r}, row {start + int(row[1]) + 1} {row[2]}") from error
 
 
-def write_places(model: Any, table: Table, path: Path, *, fitted: bool = False, quiet: bool) -> None:
+def write_places(
+    model: Any, table: Table, path: Path, *, fitted: bool = False, novelty: bool = False, quiet: bool
+) -> None:
     """Write the map of a table; that of the rows just ``fitted`` is there already."""
     places = getattr(model, "embedding_", None) if fitted else None
-    with MapWriter(path, table) as writer:
+    columns = [*(f"tsee{i}" for i in range(model._n_features_out)), "novelty"] if novelty else None
+    with MapWriter(path, table, columns=columns) as writer:
         if places is None:
-            for _, _, block in placed(model, table, quiet=quiet):
-                writer.write(block)
+            for _, rows, block in placed(model, table, quiet=quiet):
+                writer.write(np.column_stack([block, _unnamed(model.novelty, rows)]) if novelty else block)
         else:
             for start in range(0, len(places), MOST):
                 writer.write(places[start : start + MOST])
+
+
+def _unnamed(function: Callable[[Any], np.ndarray], block: Any) -> np.ndarray:
+    """A function of a block, which has no names: those of the table have been matched."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return function(block)
 
 
 def check_not_input(path: Path, table: Table) -> None:

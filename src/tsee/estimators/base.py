@@ -260,6 +260,57 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"Row {lost[0]} of X is too far from the data of fit to be placed: check its values.")
         return places
 
+    def map(
+        self,
+        path: str | PathLike[str],
+        X: Any = None,
+        *,
+        columns: Any = None,
+        images: Any = None,
+        title: str | None = None,
+    ) -> Path:
+        """Write the map as one HTML file that opens offline, to look at and to drop new rows on.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features), optional
+            The rows to show. By default those of ``fit``.
+        columns : DataFrame or dict of str to array-like of shape (n_samples,), optional
+            What is known of the rows; the first column colours the points at the start.
+        images : array-like of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
+            Pictures of the rows.
+        title : str, optional
+            The title.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        See Also
+        --------
+        tsee.explorer.write_map_page : does the work.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from sklearn.datasets import load_digits
+        >>> from tsee import DtSEE
+        >>> digits = load_digits()
+        >>> see = DtSEE(max_epochs=1, random_state=0).fit(digits.data)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = see.map(f"{folder}/digits.html", columns={"digit": digits.target}, images=digits.images)
+        ...     page.name
+        'digits.html'
+        """
+        from tsee.explorer import write_map_page
+
+        check_is_fitted(self)
+        places = self.embedding_ if X is None else self.transform(X)
+        return write_map_page(self, places, path, columns=columns, images=images, title=title)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder of ``config.json`` and ``model.safetensors``.
 
