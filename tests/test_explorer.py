@@ -593,14 +593,14 @@ class TestNewRows:
         page.click("#additions .icon")
         assert page.evaluate("tsee.added()") is None
 
-    def test_what_is_unlike_the_data_is_marked(self, page_path, digits, open_page):
+    def test_what_is_unlike_the_data_is_marked(self, page_path, fitted, digits, open_page):
         generator = np.random.default_rng(0)
         noise = generator.permuted(digits[2][:20], axis=1)  # the ink of digits, strewn
         page = open_page(page_path)
         page.drop(as_csv(np.concatenate([digits[0][:50], noise])))
         page.placed()
         novelty = np.array(page.evaluate("tsee.added().novelty"))
-        assert (novelty[:50] == 0).all()  # the rows that the map is made of
+        assert np.abs(novelty - fitted.novelty(np.concatenate([digits[0][:50], noise]))).max() < 0.03
         assert (novelty[50:] > 0.99).mean() > 0.9
         assert "unlike" in page.inner_text("#additions")
 

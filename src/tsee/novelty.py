@@ -12,12 +12,14 @@ from torch import Tensor
 from tsee.data import blocks
 from tsee.neighbors import Candidates, nearest
 
-__all__ = ["Reach", "gaps", "spread_out"]
+__all__ = ["NEIGHBORS", "Reach", "few_of", "gaps", "spread_out"]
 
 # The nearest exemplars whose mean squared distance counts: one alone may be as odd as the row itself.
 NEIGHBORS = 5
 # The training rows that tell what is usual: slices of so many rows, evenly over the data.
 SLICES, SLICE_ROWS = 64, 128
+# Exemplars that stand for all where these are too many to carry along.
+FEW = 2000
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ def gaps(inputs: Tensor, outside: Tensor, candidates: Candidates, own: Tensor | 
     k = min(NEIGHBORS, len(candidates.rows) - (own is not None))
     _, squared = nearest(inputs, candidates, k, exclude=own)
     return (squared.mean(1) + outside).sqrt()
+
+
+def few_of(exemplars: Tensor) -> Tensor:
+    """At most 2,000 of the exemplars, evenly over all of them."""
+    return exemplars[:: -(-len(exemplars) // FEW)].contiguous()
 
 
 def spread_out(n_rows: int) -> Iterator[slice]:

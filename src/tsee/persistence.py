@@ -162,6 +162,7 @@ def _tensors(estimator: ParametricMap) -> dict[str, Tensor]:
         tensors["exemplars.embedding"] = torch.from_numpy(estimator.exemplar_embedding_)
         tensors["exemplars.places"] = estimator._exemplar_places
         tensors["novelty.distances"] = estimator._reach.distances
+        tensors["novelty.distances_of_few"] = estimator._reach_of_few.distances
         if estimator.exemplar_indices_ is not None:
             tensors["exemplars.indices"] = torch.from_numpy(estimator.exemplar_indices_)
     # Copies: safetensors refuses tensors that share memory, as the exemplars may with the data.
@@ -244,6 +245,7 @@ def _restore(
         estimator._exemplar_places = tensors["exemplars.places"]
         estimator.placement_ = config["placement"]
         estimator._reach = Reach(tensors["novelty.distances"])
+        estimator._reach_of_few = Reach(tensors["novelty.distances_of_few"])
         estimator.exemplar_embedding_ = tensors["exemplars.embedding"].numpy()
         estimator.n_exemplars_ = len(estimator._exemplar_inputs)
         indices = tensors.get("exemplars.indices")

@@ -20,7 +20,7 @@ from tsee.estimators.parameters import check_parameters, documented
 from tsee.exemplars import choose_centres, choose_points, take, take_own
 from tsee.messages import DataWarning, warn
 from tsee.neighbors import Candidates
-from tsee.novelty import Reach, gaps, spread_out
+from tsee.novelty import Reach, few_of, gaps, spread_out
 from tsee.parallel import gathered, share
 from tsee.preprocessing import evenly
 from tsee.progress import progress_bar
@@ -153,13 +153,19 @@ class ExemplarMap(ParametricMap):
         else:
             super()._finish(X, start, inputs)
         self.exemplar_embedding_ = (by_network if placement == "forward" else refined).numpy().copy()
-        candidates = Candidates(self._exemplar_inputs)
         chosen = None if self.exemplar_indices_ is None else torch.from_numpy(self.exemplar_indices_)
-        usual = [
-            self._gaps(dense(X, rows), candidates, None if chosen is None else _own(chosen, start, rows))
-            for rows in spread_out(X.shape[0])
-        ]
-        self._reach = Reach(gathered(torch.cat(usual)).sort().values)
+        self._reach = self._reach_to(self._exemplar_inputs, chosen, X, start)
+        few = few_of(self._exemplar_inputs)
+        self._reach_of_few = self._reach_to(few, None if chosen is None else few_of(chosen), X, start)
+
+    def _reach_to(self, exemplars: Tensor, chosen: Tensor | None, X: Any, start: int) -> Reach:
+        """How far rows of fit are from exemplars; ``chosen`` says which rows these are themselves."""
+        candidates = Candidates(exemplars)
+        usual = []
+        for rows in spread_out(X.shape[0]):
+            own = None if chosen is None else _own(chosen, start, rows)
+            usual.append(self._gaps(dense(X, rows), candidates, own))
+        return Reach(gathered(torch.cat(usual)).sort().values)
 
     def _places(self, inputs: Tensor) -> np.ndarray:
         check_parameters(self, "placement")

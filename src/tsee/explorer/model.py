@@ -14,18 +14,17 @@ from tsee.estimators.base import ParametricMap, places_by
 from tsee.estimators.losses import PLACE_NEIGHBORS, PLACE_PERPLEXITY, ROUNDING
 from tsee.explorer.packing import Arrays
 from tsee.layout import SETTLING
-from tsee.neighbors import nearest
 from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork
+from tsee.novelty import NEIGHBORS, few_of
 
-__all__ = ["describe_model", "novelty_distances"]
+__all__ = ["describe_model"]
 
 # Weights are written in half precision where this moves no place by more than this share of the map.
 MOVED = 3e-4
 TRIED_ROWS = 1000
 # Exemplars are carried whole up to this many numbers (4 bytes each); of more, only enough to tell what is new.
 MOST_EXEMPLAR_NUMBERS = 500_000
-COMPARED = 2000
-# Of the distances to the nearest exemplar, what is kept: the distance that each of these shares is below.
+# Of the distances of known rows, what is kept: the distance that each of these shares is below.
 SHARES = np.concatenate([np.linspace(0, 0.9, 19), np.linspace(0.91, 1, 19)])
 
 
@@ -61,31 +60,11 @@ def describe_model(
     return description, arrays
 
 
-def novelty_distances(exemplars: Tensor, others: Tensor, generator: torch.Generator) -> np.ndarray:
-    """The distances to the nearest of the exemplars that `SHARES` of known rows are below.
-
-    Known rows are ``others``, some of many; without any, each exemplar is compared with the other exemplars. The
-    page finds the share of a new row between these: its novelty.
-    """
-    if len(others):
-        chosen = torch.randperm(len(others), generator=generator)[:COMPARED]
-        _, squared = nearest(others[chosen], exemplars, 1)
-    else:
-        _, squared = nearest(exemplars, exemplars, 1, exclude=torch.arange(len(exemplars)))
-    return np.quantile(squared[:, 0].sqrt().numpy(), SHARES).astype(np.float32)
-
-
 def _describe_exemplars(estimator: ParametricMap) -> tuple[dict[str, Any], Arrays]:
     inputs: Tensor = estimator._exemplar_inputs.cpu().float()
     wanted = getattr(estimator, "placement", None) or estimator.placement_
     whole = inputs.numel() <= MOST_EXEMPLAR_NUMBERS
-    generator = torch.Generator().manual_seed(0)
-    if whole:
-        kept, others = inputs, inputs[:0]
-    else:
-        order = torch.randperm(len(inputs), generator=generator)
-        count = max(1, min(COMPARED, MOST_EXEMPLAR_NUMBERS // inputs.shape[1]))
-        kept, others = inputs[order[:count]], inputs[order[count:]]
+    reach = estimator._reach if whole else estimator._reach_of_few
     description: dict[str, Any] = {
         "placement": "refined" if wanted == "refined" and whole else "forward",
         "placedElsewhere": wanted == "refined" and not whole,
@@ -95,14 +74,14 @@ def _describe_exemplars(estimator: ParametricMap) -> tuple[dict[str, Any], Array
             "rounding": ROUNDING,
             "settling": SETTLING,
         },
+        "noveltyNeighbors": NEIGHBORS,
     }
     arrays: Arrays = {}
     if whole:
         arrays["exemplarPlaces"] = estimator._exemplar_places.cpu().numpy().astype(np.float32)
-    if len(inputs) > 1:
-        arrays["noveltyDistances"] = novelty_distances(kept, others, generator)
-        arrays["noveltyShares"] = SHARES.astype(np.float32)
-    arrays["exemplarInputs"] = kept.numpy()
+    arrays["noveltyDistances"] = np.quantile(reach.distances.numpy(), SHARES).astype(np.float32)
+    arrays["noveltyShares"] = SHARES.astype(np.float32)
+    arrays["exemplarInputs"] = (inputs if whole else few_of(inputs)).numpy()
     return description, arrays
 
 

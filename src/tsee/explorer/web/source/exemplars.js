@@ -1,8 +1,8 @@
-// New rows among the exemplars: how far the nearest is, and the refined place (`among` in losses.py).
+// New rows among the exemplars: how far the nearest are, and the refined place (`among` in losses.py).
 
 import { BLOCK } from './network.js';
 
-const NOVEL_CANDIDATES = 4;
+const MORE_CANDIDATES = 4;
 const ITERATIONS = 60;
 
 export class Exemplars {
@@ -27,10 +27,10 @@ export class Exemplars {
   }
 
   // For each of `count` inputs: the novelty of the row and, if they are wanted, its refined place.
-  of(at, count, places) {
+  of(network, count, places) {
     const { memory, width, matrix } = this;
     const stride = matrix.length;
-    const inputs = memory.view(at, BLOCK * stride);
+    const inputs = memory.view(network.inputs, BLOCK * stride);
     const queries = memory.view(this.queries, BLOCK * stride).fill(0);
     for (let row = 0; row < count; row++) {
       for (let i = 0; i < width; i++) queries[row * stride + i] = inputs[row * stride + i] - this.centre[i];
@@ -42,9 +42,13 @@ export class Exemplars {
     for (let row = 0; row < count; row++) {
       const input = inputs.subarray(row * stride, row * stride + width);
       const scores = products.subarray(row * matrix.rows, row * matrix.rows + this.n);
-      const k = refined ? this.model.among.neighbors : 1;
-      const { indices, squared } = this.nearest(input, scores, k);
-      novelty[row] = this.share(Math.sqrt(squared[0]));
+      // The distance that `gaps` of novelty.py has: from a few of the nearest, what the inputs leave out included.
+      const near = Math.min(this.model.noveltyNeighbors, this.n);
+      const k = refined ? this.model.among.neighbors : near;
+      const { indices, squared } = this.nearest(input, scores, Math.max(k, near));
+      const mean = squared.slice(0, near).reduce((sum, value) => sum + value, 0) / near;
+      novelty[row] = this.share(Math.sqrt(mean + network.outside[row]));
+      indices.length = squared.length = k;
       if (refined) places.set(this.settled(indices, squared), 2 * row);
     }
     return novelty;
@@ -52,7 +56,7 @@ export class Exemplars {
 
   // The k nearest, by products and then, of a few more, by differences.
   nearest(input, scores, k) {
-    const more = Math.min(this.n, k + NOVEL_CANDIDATES);
+    const more = Math.min(this.n, k + MORE_CANDIDATES);
     const found = [];
     const sizes = [];
     for (let i = 0; i < this.n; i++) {

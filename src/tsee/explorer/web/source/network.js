@@ -56,9 +56,11 @@ export class Network {
     });
     this.buffers = [0, 1].map(() => memory.reserve(BLOCK * filled(widest)));
     this.inputs = memory.reserve(BLOCK * filled(model.nInputs));
+    this.outside = new Float64Array(BLOCK);
   }
 
-  // Places of up to BLOCK rows of the data; what the network's own part begins with stays at `this.inputs`.
+  // Places of up to BLOCK rows of the data; what the network's own part begins with stays at `this.inputs`, and the
+  // squared length of what that leaves out of each row in `this.outside`.
   run(rows, count) {
     const { memory, model } = this;
     const width = model.nFeatures;
@@ -69,8 +71,18 @@ export class Network {
     for (let row = 0; row < count; row++) {
       for (let i = 0; i < width; i++) first[row * stride + i] = (rows[row * width + i] - this.mean[i]) * factor;
     }
-    const keep = () => memory.view(this.inputs, BLOCK * stride).set(memory.view(here, BLOCK * stride));
+    const squares = (row) => {
+      const values = memory.view(here, BLOCK * stride);
+      let sum = 0;
+      for (let i = row * stride; i < (row + 1) * stride; i++) sum += values[i] ** 2;
+      return sum;
+    };
+    const keep = () => {
+      memory.view(this.inputs, BLOCK * stride).set(memory.view(here, BLOCK * stride));
+      for (let row = 0; row < count; row++) this.outside[row] = Math.max(0, this.outside[row] - squares(row));
+    };
     const projected = model.steps[0].weight === 'basis';
+    for (let row = 0; row < count; row++) this.outside[row] = projected ? squares(row) : 0;
     if (!projected) keep();
     this.steps.forEach((step, place) => {
       if (step.kind === 'linear') {

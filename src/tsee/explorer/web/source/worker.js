@@ -50,7 +50,7 @@ async function place({ content, source }) {
   for (let from = 0; from < n; from += BLOCK) {
     const to = Math.min(n, from + BLOCK);
     const found = network.run(numbersOf(table, features, from, to), to - from);
-    const fresh = exemplars?.of(network.inputs, to - from, found);
+    const fresh = exemplars?.of(network, to - from, found);
     novelty?.set(fresh, from);
     places.set(found, 2 * from);
     if (performance.now() - told > TELL_EVERY) {
