@@ -20,7 +20,7 @@ from torch import Tensor
 from tsee.files.replacing import beside, put_in_place
 from tsee.parallel import rank
 
-__all__ = ["Checkpoint", "CheckpointError", "State"]
+__all__ = ["NAME", "Checkpoint", "CheckpointError", "State", "kept_seed"]
 
 FORMAT = "tsee-checkpoint-1"
 NAME = "checkpoint.safetensors"
@@ -61,6 +61,15 @@ class State:
     def part(self, prefix: str) -> dict[str, Tensor]:
         """The tensors whose names begin so, by the rest of their names."""
         return {name[len(prefix) :]: value for name, value in self.tensors.items() if name.startswith(prefix)}
+
+
+def kept_seed(folder: Path) -> int | None:
+    """The seed of the fit whose state is in a folder, if one is: what was drawn by chance is drawn once."""
+    try:
+        with safetensors.safe_open(Path(folder) / NAME, framework="pt") as file:
+            return int(json.loads(file.metadata()["state"])["identity"]["seed"])
+    except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError):
+        return None  # `Checkpoint.read` says what is wrong with it
 
 
 class Checkpoint:

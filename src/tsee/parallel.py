@@ -6,13 +6,30 @@ Spark's TorchDistributor. Every process calls these functions at the same points
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-__all__ = ["count", "first_of", "gathered", "largest", "rank", "share", "size", "summed", "total"]
+__all__ = ["count", "first_of", "gathered", "joined", "largest", "rank", "share", "size", "summed", "total"]
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Join the peers that torchrun, or what else sets ``RANK`` and ``WORLD_SIZE``, has started, if there are any."""
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+    if not several or not dist.is_available() or dist.is_initialized():
+        yield
+        return
+    dist.init_process_group()
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
 
 
 def size() -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,6 +27,7 @@ __all__ = ["fit"]
     help="Method, by its name in the paper.",
 )
 @click.option("--map", "map_", type=PATH, metavar="OUT", help="Also write the map of DATA, as transform does.")
+@click.option("--resume", is_flag=True, help="Go on from the state in --checkpoint that a stopped fit has left.")
 @reading_options
 @voice_options
 def fit(
@@ -32,6 +35,7 @@ def fit(
     output: Path,
     method: str,
     map_: Path | None,
+    resume: bool,
     label: str | None,
     columns: list[str] | None,
     drop: list[str],
@@ -47,33 +51,41 @@ def fit(
 
     A parameter that is none is chosen by the data, and the seed by chance; help(tsee.DtSEE) in Python has the whole
     text of each. Ctrl-C ends the training: what was learned is saved, and the exit code is 130.
+
+    torchrun --nproc-per-node=N -m tsee fit ... spreads the rows over N processes, on one machine or many.
     """
     from tsee.cli.placing import check_not_input, write_places
     from tsee.files import MapWriter, open_table
+    from tsee.parallel import joined, rank, size
     from tsee.persistence import check_target
 
-    voice = Voice(quiet, as_json)
     estimator = make_estimator(method, given, verbose=not quiet)
+    _check_resume(estimator.checkpoint, resume)
     check_target(output)
-    with open_table(data, label=label, columns=columns, drop=drop, key=key) as table:
+    with joined(), open_table(data, label=label, columns=columns, drop=drop, key=key) as table:
+        voice = Voice(quiet or rank() > 0, as_json and rank() == 0)
         voice.note(table.notes, data)
         if map_ is not None:
             check_not_input(map_, table)
             MapWriter(map_, table)  # says now what is wrong with the path
         start = time.perf_counter()
         with noticing_interrupts() as interrupts:
-            estimator.fit(table.rows)
+            estimator.fit(_share(table.rows))
         seconds = time.perf_counter() - start
-        estimator.set_params(verbose=False)  # that was for this command, not for the model
-        estimator.save(output)
+        # That was for this command, not for the model; and one process knows the places of its own rows only.
+        estimator.set_params(verbose=False, checkpoint=None)
+        if size() > 1:
+            estimator.__dict__.pop("embedding_", None)
         rows, features = table.rows.shape
-        if interrupts:
-            voice.say(f"Interrupted after {estimator.n_iter_} epochs. What was learned is saved: {output}")
-        else:
-            voice.say(f"Learned a map of {rows:,} rows with {features:,} features in {seconds:.1f} s: {output}")
-        if map_ is not None:
-            write_places(estimator, table, map_, fitted=True, quiet=quiet)
-            voice.say(f"The map: {map_}")
+        if rank() == 0:
+            estimator.save(output)
+            if interrupts:
+                voice.say(f"Interrupted after {estimator.n_iter_} epochs. What was learned is saved: {output}")
+            else:
+                voice.say(f"Learned a map of {rows:,} rows with {features:,} features in {seconds:.1f} s: {output}")
+            if map_ is not None:
+                write_places(estimator, table, map_, fitted=True, quiet=quiet)
+                voice.say(f"The map: {map_}")
     voice.result(
         {
             "model": output,
@@ -89,3 +101,28 @@ def fit(
     )
     if interrupts:
         click.get_current_context().exit(INTERRUPTED)
+
+
+def _share(rows: Any) -> Any:
+    """The rows of this process: all of them, or as many as each of its peers has."""
+    from tsee.files.rows import RowRange
+    from tsee.parallel import rank, size
+
+    if size() == 1:
+        return rows
+    return RowRange(rows, len(rows) * rank() // size(), len(rows) * (rank() + 1) // size())
+
+
+def _check_resume(checkpoint: str | None, resume: bool) -> None:
+    """A state that was left is taken up when told to, or when torchrun starts the command again; never by chance."""
+    from tsee.checkpoint import NAME
+
+    if checkpoint is None:
+        if resume:
+            raise click.UsageError("--resume goes with --checkpoint, the folder of the state to go on from.")
+        return
+    again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+    if (Path(checkpoint) / NAME).exists() and not (resume or again):
+        raise click.UsageError(
+            f"{checkpoint!r} holds the state of a fit that was stopped: add --resume to go on from it, or remove it."
+        )

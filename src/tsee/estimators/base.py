@@ -20,7 +20,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from tsee.checkpoint import Checkpoint, State
+from tsee.checkpoint import Checkpoint, State, kept_seed
 from tsee.data import blocks, check_rows, dense
 from tsee.estimators.parameters import check_parameters
 from tsee.files.rows import Rows
@@ -192,7 +192,12 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self
 
     def _plan(self, X: Any, device: torch.device) -> Plan:
-        seed = int(first_of(torch.tensor(int(check_random_state(self.random_state).randint(2**31)))))
+        seed = None
+        if self.random_state is None and self.checkpoint is not None:
+            seed = kept_seed(Path(self.checkpoint))
+        if seed is None:
+            seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = int(first_of(torch.tensor(seed)))
         generator = torch.Generator().manual_seed(seed)
         inputs = Inputs(X, fit_preprocessing(X, self.n_inputs, generator))
         start, n_rows = share(len(inputs))

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from tsee.files.errors import DataFileError, listed, reading
 
-__all__ = ["ArrayRows", "ChosenColumns", "FileArray", "JoinedRows", "Rows", "SparseRows", "check_numeric"]
+__all__ = ["ArrayRows", "ChosenColumns", "FileArray", "JoinedRows", "RowRange", "Rows", "SparseRows", "check_numeric"]
 
 
 class Rows:
@@ -182,6 +182,19 @@ class ChosenColumns(Rows):
 
     def _read(self, start: int, stop: int) -> Any:
         return self._rows._read(start, stop)[:, self._columns]
+
+
+class RowRange(Rows):
+    """Rows ``start`` to ``stop`` of other rows."""
+
+    def __init__(self, rows: Rows, start: int, stop: int):
+        super().__init__((stop - start, rows.shape[1]), rows.dtype, rows.source, rows.names)
+        self._rows, self._start = rows, start
+        self.span, self.sparse = rows.span, rows.sparse
+
+    def __getitem__(self, rows: slice) -> Any:
+        start, stop, _ = rows.indices(len(self))
+        return self._rows[self._start + start : self._start + max(start, stop)]
 
 
 class JoinedRows(Rows):

@@ -1,0 +1,107 @@
+"""``tsee fit`` started by torchrun, stopped, killed, and taken up again: real processes throughout."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import tsee
+from tsee.checkpoint import NAME
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started and killed as on Linux")
+OPTIONS = ["--hidden-layers", "32,32", "--refinement", "30", "--random-state", "0"]
+
+
+@pytest.fixture
+def data(tmp_path):
+    np.save(tmp_path / "rows.npy", load_digits().data.astype(np.float32))
+    return tmp_path / "rows.npy"
+
+
+def torchrun(*arguments, restarts=0):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += [f"--max-restarts={restarts}", "--monitor-interval=0.2", "-m", "tsee", *map(str, arguments)]
+    return subprocess.Popen(
+        command,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finished(process, timeout=300):
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, errors
+    return output
+
+
+def workers(process):
+    """The processes that a torchrun has started, by rank."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                said = dict(item.partition(b"=")[::2] for item in file.read().split(b"\0"))
+        except (OSError, ValueError, IndexError):
+            continue
+        if parent == process.pid and b"RANK" in said:
+            found[int(said[b"RANK"])] = int(entry)
+    return found
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="finds the workers in /proc")
+def test_a_worker_that_is_killed_is_started_again_and_ends_as_if_it_had_not_been(data, tmp_path):
+    given = ["fit", data, *OPTIONS, "--max-epochs", 300, "--batch-size", 256]
+    finished(torchrun(*given, "-o", tmp_path / "whole"))
+    process = torchrun(*given, "-o", tmp_path / "broken", "--checkpoint", tmp_path / "state", restarts=1)
+    begin = time.monotonic()
+    while not (tmp_path / "state" / NAME).exists() and process.poll() is None and time.monotonic() - begin < 200:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(workers(process)[1], signal.SIGKILL)
+    output = finished(process)
+    assert output.count("Learned a map of 1,797 rows") == 1  # one of the two speaks
+    assert not (tmp_path / "state" / NAME).exists()
+    whole, broken = (tsee.load(tmp_path / name) for name in ("whole", "broken"))
+    assert not hasattr(whole, "embedding_")
+    assert len(broken.history_["loss"]) == 300
+    np.testing.assert_allclose(broken.history_["loss"], whole.history_["loss"], rtol=1e-3)
+    X = load_digits().data.astype(np.float32)
+    np.testing.assert_allclose(broken.transform(X), whole.transform(X), atol=1e-3 * np.ptp(whole.transform(X)))
+
+
+def test_a_stopped_fit_is_taken_up_only_when_told_to(run, data, tmp_path):
+    given = [str(part) for part in ("fit", data, "-o", tmp_path / "model", "--checkpoint", tmp_path / "state")]
+    given += ["--hidden-layers", "16", "--refinement", "20", "--max-epochs", "1000"]
+    process = subprocess.Popen([sys.executable, "-m", "tsee", *given], stderr=subprocess.PIPE, text=True)
+    begin = time.monotonic()
+    while not (tmp_path / "state" / NAME).exists() and process.poll() is None and time.monotonic() - begin < 200:
+        time.sleep(0.05)
+    process.terminate()
+    process.communicate(timeout=120)
+    assert process.returncode == 143
+    assert not (tmp_path / "model").exists()
+    assert "add --resume to go on from it" in run(*given, code=2).stderr
+    run(*given, "--resume")
+    see = tsee.load(tmp_path / "model")
+    assert len(see.history_["loss"]) == 1000
+    assert see.checkpoint is None
+    assert not (tmp_path / "state" / NAME).exists()
+
+
+def test_resume_needs_a_folder(run, data, tmp_path):
+    result = run("fit", data, "-o", tmp_path / "model", "--resume", code=2)
+    assert "--resume goes with --checkpoint" in result.stderr
