@@ -7,12 +7,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from tsee.data import blocks
+
 __all__ = ["Candidates", "nearest"]
 
-# Rows and columns of one tile of distances: small enough to stay in cache between
-# the product that writes it and the reduction that reads it.
-TILE_ROWS = 256
-TILE_COLUMNS = 16384
+# Scores of a block of rows that are made at a time: few enough to stay near the processor until they are searched.
+BLOCK_SCORES = 2**22
+FEWEST_ROWS, MOST_ROWS = 16, 1024
 # Candidates are first compared by the minimum of a group of this many.
 GROUP = 64
 # Candidates taken beyond those wanted, so that rounding cannot keep out one that is nearer.
@@ -45,17 +46,17 @@ def nearest(X: Tensor, E: Tensor | Candidates, k: int, *, exclude: Tensor | None
     E = candidates.rows
     indices = torch.empty((n, k), dtype=torch.int64)
     distances = torch.empty((n, k), dtype=E.dtype)
-    for start in range(0, n, TILE_ROWS):
-        block = X[start : start + TILE_ROWS].to(device=E.device, dtype=E.dtype)
-        own = None if exclude is None else exclude[start : start + TILE_ROWS].to(E.device)
+    for rows in blocks(n, min(max(BLOCK_SCORES // len(E), FEWEST_ROWS), MOST_ROWS)):
+        block = X[rows].to(device=E.device, dtype=E.dtype)
+        own = None if exclude is None else exclude[rows].to(E.device)
         found, squared, certain = _nearest_block(block, candidates, k, own)
         left = torch.nonzero(~certain).squeeze(1)
         if len(left) and E.dtype != torch.float64 and E.device.type != "mps":
             # Clusters so tight that the products of float32 rows cannot tell their members apart.
             again = _nearest_block(block[left].double(), candidates.precise, k, None if own is None else own[left])
             found[left], squared[left] = again[0], again[1].to(squared.dtype)
-        indices[start : start + len(block)] = found.cpu()
-        distances[start : start + len(block)] = squared.cpu()
+        indices[rows] = found.cpu()
+        distances[rows] = squared.cpu()
     return indices, distances
 
 
@@ -65,9 +66,10 @@ class Candidates:
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows
         self.centre = rows.mean(0)
-        self.centred = rows - self.centre
-        self.half_norms = self.centred.square().sum(1) / 2
-        self.largest = self.half_norms.max()
+        centred = rows - self.centre
+        half_norms = centred.square().sum(1) / 2
+        self.factors = torch.cat([-centred, half_norms[:, None]], 1).T  # one product gives the scores
+        self.largest = half_norms.max()
 
     @cached_property
     def precise(self) -> Candidates:
@@ -79,24 +81,16 @@ def _nearest_block(
     block: Tensor, candidates: Candidates, k: int, exclude: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The k nearest, their squared distances, and whether no other can be nearer, given what rounding loses."""
-    n_candidates = len(candidates.rows)
-    scores: list[Tensor] = []
-    columns: list[Tensor] = []
-    wanted = min(k + MARGIN, n_candidates)
+    wanted = min(k + MARGIN, len(candidates.rows))
     centred = block - candidates.centre
-    for start in range(0, n_candidates, TILE_COLUMNS):
-        part = slice(start, min(start + TILE_COLUMNS, n_candidates))
-        # |x - e|^2 / 2 less the part that is the same for every candidate: (rows, columns)
-        tile = torch.addmm(candidates.half_norms[part], centred, candidates.centred[part].T, alpha=-1)
-        if exclude is not None:
-            rows = torch.nonzero((exclude >= part.start) & (exclude < part.stop)).squeeze(1)
-            tile[rows, exclude[rows] - start] = torch.inf
-        score, column = _smallest(tile, min(wanted, tile.shape[1]))
-        scores.append(score)
-        columns.append(column + start)
-    score, position = torch.cat(scores, 1).topk(wanted, dim=1, largest=False, sorted=False)
+    # |x - e|^2 / 2 less the part that is the same for every candidate: (rows, candidates)
+    scores = torch.cat([centred, centred.new_ones(len(centred), 1)], 1) @ candidates.factors
+    if exclude is not None:
+        rows = torch.nonzero(exclude >= 0).squeeze(1)
+        scores[rows, exclude[rows]] = torch.inf
+    score, found = _smallest(scores, wanted)
     # In the order of their numbers, so that of two at the same distance the first is first.
-    found, order = torch.cat(columns, 1).gather(1, position).sort(dim=1)  # (rows, wanted)
+    found, order = found.sort(dim=1)  # (rows, wanted)
     score = score.gather(1, order)
     # The products lose digits where the norms are large beside the distance; differences do not.
     squared = (block[:, None, :] - candidates.rows[found]).square_().sum(2)  # (rows, wanted)
@@ -105,26 +99,26 @@ def _nearest_block(
     half_norm = centred.square().sum(1) / 2
     bound = 8 * torch.finfo(block.dtype).eps * (half_norm + candidates.largest)
     certain = squared[:, k - 1] / 2 < score.amax(1) + half_norm - bound
-    if wanted == n_candidates:
+    if wanted == len(candidates.rows):
         certain = torch.ones_like(certain)
     return found.gather(1, order)[:, :k], squared[:, :k], certain
 
 
-def _smallest(tile: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def _smallest(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The ``k`` smallest of each row, unsorted, and their columns.
 
     The k smallest lie in the k groups of smallest minimum, so that only those are searched:
-    one vectorised pass over the tile in place of a selection over all of it.
+    one vectorised pass in place of a selection over all of them.
     """
-    rows, columns = tile.shape
+    rows, columns = scores.shape
     groups = columns // GROUP
     if groups < 2 * k:
-        return tile.topk(k, dim=1, largest=False, sorted=False)
+        return scores.topk(k, dim=1, largest=False, sorted=False)
     whole = groups * GROUP
-    minima = tile[:, :whole].view(rows, GROUP, groups).amin(1)  # (rows, groups)
+    minima = scores[:, :whole].view(rows, GROUP, groups).amin(1)  # (rows, groups)
     chosen = minima.topk(k, dim=1, largest=False, sorted=False).indices  # (rows, k)
-    members = chosen[:, :, None] + groups * torch.arange(GROUP, device=tile.device)
-    rest = torch.arange(whole, columns, device=tile.device).expand(rows, -1)
+    members = chosen[:, :, None] + groups * torch.arange(GROUP, device=scores.device)
+    rest = torch.arange(whole, columns, device=scores.device).expand(rows, -1)
     columns_left = torch.cat([members.flatten(1), rest], 1)
-    score, position = tile.gather(1, columns_left).topk(k, dim=1, largest=False, sorted=False)
+    score, position = scores.gather(1, columns_left).topk(k, dim=1, largest=False, sorted=False)
     return score, columns_left.gather(1, position)
