@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -27,6 +27,9 @@ from tsee.preprocessing import Inputs, evenly, fit_preprocessing
 from tsee.progress import progress_bar
 from tsee.store import Columns, MemoryStore, Store, new_store, steps_per_epoch
 from tsee.training import Loss, train
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "DataWarning",
@@ -147,6 +150,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             if flattening is not None:
                 network = flattening.flat()
             second: Loss | None = None
+            n_first = len(history.loss)
             if objective.second is not None and history.complete:
                 try:
                     found, second = objective.second(network)
@@ -159,7 +163,11 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 history.learning_rate += rest.learning_rate
             checked.network_ = folded(network)
             checked.preprocessing_ = preprocessing
-            checked.history_ = {"loss": history.loss, "learning_rate": history.learning_rate}
+            checked.history_ = {
+                "loss": history.loss,
+                "learning_rate": history.learning_rate,
+                "refined": [epoch >= n_first for epoch in range(len(history.loss))],
+            }
             checked.n_iter_ = len(history.loss)
             checked._n_features_out = self.n_components
             checked.__dict__.pop("embedding_", None)
@@ -213,6 +221,52 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if len(lost):
             raise ValueError(f"Row {lost[0]} of X is too far from the data of fit to be placed: check its values.")
         return places
+
+    def plot(
+        self,
+        labels: Any = None,
+        *,
+        title: str | None = None,
+        ax: Axes | None = None,
+        path: str | PathLike[str] | None = None,
+        point_size: float | None = None,
+        legend: bool = True,
+    ) -> Axes:
+        """Draw ``embedding_``, the map of the rows of ``fit``, with `tsee.plots.scatter`.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_samples,), optional
+            What the points are coloured by: classes or amounts.
+        title : str, optional
+            The title.
+        ax : matplotlib Axes, optional
+            Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
+        path : path, optional
+            A file to write: PNG, SVG or PDF by its ending.
+        point_size : float, optional
+            The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
+        legend : bool, default True
+            Whether to write the names of (up to 100) classes or draw the colour bar.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+
+        Examples
+        --------
+        >>> from tsee import DtSEE
+        >>> from tsee.datasets import load_digits
+        >>> digits = load_digits()
+        >>> ax = DtSEE(max_epochs=1, random_state=0).fit(digits.x_train).plot(digits.y_train, title="Digits")
+        >>> len(ax.texts), ax.get_title()
+        (10, 'Digits')
+        """
+        from tsee.plots import scatter
+
+        check_is_fitted(self)
+        return scatter(self.embedding_, labels, title=title, ax=ax, path=path, point_size=point_size, legend=legend)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder of ``config.json`` and ``model.safetensors``.

@@ -262,9 +262,9 @@ ATTRIBUTES = {
     "where these lie on disk and are many: ``transform`` gives their places.",
     "network_ : torch.nn.Module": "The trained network, with what could be folded folded.",
     "perplexity_ : float": "What took effect.",
-    "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch. While spare dimensions are '
-    "pressed flat the loss may rise; after the refinement it is the mean logarithm of 1 + the squared distance from "
-    "the refined places.",
+    "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it came '
+    "after the refinement. While spare dimensions are pressed flat the loss may rise; after the refinement it is the "
+    "mean logarithm of 1 + the squared distance from the refined places.",
     "n_iter_ : int": "Epochs run.",
     "n_features_in_ : int": "Features seen in ``fit``.",
     "feature_names_in_ : ndarray of str": "Their names, where ``fit`` was given a DataFrame.",
