@@ -38,14 +38,16 @@ def check_path(path: PathLike | None, caller: str) -> None:
         raise ValueError(f"The 'path' parameter of {caller} must be a file, and {str(path)!r} is a folder.")
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """A figure that ``pyplot`` does not know of, in inches."""
+def new_figure(width: float, height: float, **layout: float) -> Figure:
+    """A figure that ``pyplot`` does not know of, in inches, with space around and between its axes."""
     try:
         import colorcet  # noqa: F401
         import matplotlib.figure
     except ImportError as error:
         raise ImportError('Plots need matplotlib and colorcet: pip install "tsee[plot]"') from error
-    return matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
+    figure = matplotlib.figure.Figure(figsize=(width, height))
+    figure.set_layout_engine("constrained", **layout)
+    return figure
 
 
 def save(drawn: Figure | Axes, path: PathLike | None) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,14 +25,14 @@ GAMMA = 2.2
 
 @dataclass
 class Colouring:
-    """The colours of points.
+    """The colours of points, as red, green and blue from 0 to 1.
 
     Attributes
     ----------
     known : ndarray of shape (n,)
         Which points have a label.
-    features : ndarray of shape (n, f)
-        What stands for a point's colour and may be averaged: its amount, or the red, green and blue of its light.
+    colours : ndarray of shape (n, 3)
+        The points' colours.
     names : list of str
         The classes; none for amounts.
     palette : ndarray of shape (classes, 3)
@@ -41,34 +41,27 @@ class Colouring:
         Which class each point is of, -1 for none.
     scale : ScalarMappable, optional
         The colours of amounts.
+    heights : ndarray of shape (n,), optional
+        Where the amounts stand on the scale, from 0 to 1.
     """
 
     known: NDArray[np.bool_]
-    features: Floats
+    colours: Floats
     names: list[str] = field(default_factory=list)
     palette: Floats = field(default_factory=lambda: np.empty((0, 3)))
     codes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     scale: ScalarMappable | None = None
+    heights: Floats | None = None
 
-    @cached_property
-    def unlabelled(self) -> Floats:
-        """The colour of points without a label: grey beside others, a colour where there are none."""
-        from matplotlib.colors import to_rgb
+    def mixing(self, chosen: NDArray[np.bool_]) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """What to average of points, (n, f), and how to paint such means: their light, or of amounts the amount.
 
-        return np.array(to_rgb(UNLABELLED if self.known.any() else COLOURS[0]))
-
-    def paint(self, features: Floats) -> Floats:
-        """The colours of features, or of means of them: (..., f) to (..., 3)."""
-        if self.scale is None:
-            light: Floats = features.clip(0, 1) ** (1 / GAMMA)
-            return light
-        return np.asarray(self.scale.to_rgba(features[..., 0]), dtype=np.float64)[..., :3]
-
-    def of_points(self) -> Floats:
-        """The colour of each point: (n, 3)."""
-        colours = np.tile(self.unlabelled, (len(self.known), 1))
-        colours[self.known] = self.paint(self.features[self.known])
-        return colours
+        The points chosen all have a label, or all have none.
+        """
+        if self.scale is None or self.heights is None or not self.known[chosen].any():
+            return self.colours[chosen] ** GAMMA, lambda light: light.clip(0, 1) ** (1 / GAMMA)
+        cmap = self.scale.get_cmap()
+        return self.heights[chosen, None], lambda heights: cmap(heights[:, 0])[:, :3]
 
 
 def colour_by(values: NDArray[Any]) -> Colouring:
@@ -81,14 +74,15 @@ def colour_by(values: NDArray[Any]) -> Colouring:
 
 def _by_amount(values: NDArray[Any]) -> Colouring:
     from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import to_rgb
 
     known = np.isfinite(values)
     # The hundredth at each end shares a colour: a few extremes would else leave one to all the rest.
-    low, high = np.percentile(values[known], (1, 99))
     scale = ScalarMappable(cmap="viridis")
-    scale.set_clim(low, high)
-    amounts = np.where(known, values, low).clip(low, high).astype(np.float64)
-    return Colouring(known, amounts[:, None], scale=scale)
+    scale.set_clim(*np.percentile(values[known], (1, 99)))
+    heights = np.asarray(scale.norm(np.where(known, values, 0)), dtype=np.float64).clip(0, 1)
+    colours = np.where(known[:, None], scale.get_cmap()(heights)[:, :3], to_rgb(UNLABELLED))
+    return Colouring(known, colours, scale=scale, heights=heights)
 
 
 def _by_class(values: NDArray[Any]) -> Colouring:
@@ -102,6 +96,7 @@ def _by_class(values: NDArray[Any]) -> Colouring:
     codes = np.array([number.get(value, -1) for value in listed])
     colours = COLOURS if len(classes) <= len(COLOURS) else glasbey_dark
     palette = to_rgba_array([colours[i % len(colours)] for i in range(len(classes))])[:, :3]
-    light = np.concatenate([palette**GAMMA, np.zeros((1, 3))])  # the code -1 takes the last
+    # The code -1 takes the last: grey beside classes, a colour where there are none.
+    last = to_rgba_array(UNLABELLED if classes else COLOURS[0])[:, :3]
     names = [f"{value:g}" if isinstance(value, float) else str(value) for value in classes]
-    return Colouring(codes >= 0, light[codes], names, palette, codes)
+    return Colouring(codes >= 0, np.concatenate([palette, last])[codes], names, palette, codes)

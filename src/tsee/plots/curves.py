@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from tsee.files.errors import listed
 from tsee.metrics import knn_error, quality_score
 from tsee.plots.canvas import COLOURS, INK, PathLike, check_path, new_figure, save
-from tsee.plots.inputs import map_of
+from tsee.plots.inputs import check_labels, map_of
 from tsee.plots.lines import Line, draw_lines, name_ends
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ __all__ = ["knn_curve", "quality_curve", "training_curve"]
 MAP, REFINED = "The map is learned", "The refined places are learned"
 # More sizes than this do not each have a tick.
 MOST_TICKS = 12
+# Around axes, in inches, and between them, as a share of their width.
+SPACE = {"w_pad": 0.1, "h_pad": 0.1, "wspace": 0.04}
 TENS = (1, *range(10, 101, 10))
 
 
@@ -57,7 +59,7 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
     ['The map is learned', 'The refined places are learned']
     """
     histories = {}
-    for name, estimator in _named(estimators).items():
+    for name, estimator in _named(estimators, "estimators").items():
         if not hasattr(estimator, "fit"):
             raise ValueError(
                 f"estimators must be a fitted estimator, or a mapping of names to such. Got {type(estimator).__name__} "
@@ -67,10 +69,9 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
         histories[name] = estimator.history_
     check_path(path, "training_curve")
     lines = _stages(histories)
-    figure = new_figure(1.2 + 4.2 * len(lines), 3.6)
+    figure = new_figure(1.2 + 4.2 * len(lines), 3.6, **SPACE)
     from matplotlib.ticker import MaxNLocator
 
-    figure.set_layout_engine("constrained", wspace=0.06)
     panels = figure.subplots(1, len(lines), squeeze=False)[0]
     for ax, (refined, stage) in zip(panels, lines.items(), strict=True):
         draw_lines(ax, stage)
@@ -138,8 +139,11 @@ def knn_curve(
     >>> sorted(text.get_text() for text in ax.texts)
     ['bad', 'good']
     """
+    if (maps_test is None) != (labels_test is None):
+        raise ValueError("maps_test and labels_test must be given together, or neither for leave-one-out.")
 
     def errors(Y: Any, Y_test: Any) -> dict[int, float]:
+        check_labels(labels, len(Y))
         return knn_error(Y, labels, Y_test, labels_test, k=k)
 
     what = "error of k-NN on the map, %"
@@ -195,6 +199,8 @@ def quality_curve(
     >>> [line.get_ydata().tolist() for line in ax.lines]
     [[100.0, 100.0], [50.0, 50.0]]
     """
+    if (X_test is None) != (maps_test is None):
+        raise ValueError("X_test and maps_test must be given together, or neither to use the training points.")
 
     def scores(Y: Any, Y_test: Any) -> dict[int, float]:
         return quality_score(X, Y, X_test, Y_test, k=k)
@@ -203,25 +209,24 @@ def quality_curve(
     return _curve("quality_curve", scores, what, maps, maps_test, title, ax, path)
 
 
-def _named(given: Any) -> dict[str, Any]:
+def _named(given: Any, parameter: str) -> dict[str, Any]:
     """What is given by name, or alone and without one."""
     if not isinstance(given, Mapping):
         return {"": given}
     if not given:
-        raise ValueError("Got an empty mapping: it must hold at least one entry.")
+        raise ValueError(f"{parameter} must hold at least one entry. It is empty.")
     return {str(name): value for name, value in given.items()}
 
 
 def _stages(histories: dict[str, Any]) -> dict[bool, list[Line]]:
-    """The lines of epochs before the refinement (False) and after it (True), named where they end for good."""
+    """The lines of epochs before the refinement (False) and after it (True)."""
     stages: dict[bool, list[Line]] = {}
     for i, (name, history) in enumerate(histories.items()):
         epochs = list(enumerate(zip(history["loss"], history["refined"], strict=True), start=1))
         for refined in (False, True):
             points = [(epoch, loss) for epoch, (loss, after) in epochs if after == refined]
             if points:
-                ends = points[-1][0] == len(epochs)
-                stages.setdefault(refined, []).append(Line(points, name if ends else "", COLOURS[i % len(COLOURS)]))
+                stages.setdefault(refined, []).append(Line(points, name, COLOURS[i % len(COLOURS)]))
     if not stages:
         raise ValueError("There is no loss to draw: training was interrupted before the end of its first epoch.")
     return dict(sorted(stages.items()))
@@ -239,9 +244,9 @@ def _curve(
 ) -> Axes:
     """A line of values, in per cent, for each map."""
     check_path(path, caller)
-    figure = new_figure(5.6, 3.8)
-    named = {name: map_of(value) for name, value in _named(maps).items()}
-    tests = dict.fromkeys(named) if maps_test is None else _named(maps_test)
+    figure = new_figure(5.6, 3.8, **SPACE)
+    named = {name: map_of(value) for name, value in _named(maps, "maps").items()}
+    tests = dict.fromkeys(named) if maps_test is None else _named(maps_test, "maps_test")
     if named.keys() != tests.keys():
         raise ValueError(f"maps_test must have the names of maps. Got {listed(tests)} for {listed(named)}.")
     lines = []

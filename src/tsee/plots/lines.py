@@ -67,6 +67,8 @@ def name_ends(ax: Axes, lines: list[Line]) -> None:
     moved = isotonic_regression(heights - gaps, y_min=ax.bbox.y0 + gap / 2) + gaps
     right = max(line.points[-1][0] for line in named)
     for line, shift in zip(named, (moved - heights) / point, strict=True):
-        place = right, line.points[-1][1]
-        text = ax.annotate(line.name, place, xytext=(9, shift), textcoords="offset points", va="center")
+        x, y = line.points[-1]
+        if x < right:  # a trace of dots leads from where it ends to its name
+            ax.plot([x, right], [y, y], color=line.colour, linewidth=0.8, linestyle=":", alpha=0.6)
+        text = ax.annotate(line.name, (right, y), xytext=(9, shift), textcoords="offset points", va="center")
         text.set(color=line.colour, fontsize=NAME_SIZE, weight="bold", annotation_clip=False, parse_math=False)

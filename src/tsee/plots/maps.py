@@ -25,6 +25,8 @@ __all__ = ["compare", "scatter"]
 MOST_DOTS = 100_000
 # Side by side, this many maps at the most; of more classes than this, names on the maps are easier to find.
 MOST_COLUMNS, LEGEND_CLASSES = 4, 30
+# The width of a map among others, in inches.
+PANEL = 3.6
 
 
 def scatter(
@@ -90,6 +92,7 @@ def scatter(
     _lay_out(ax)
     if legend and colouring.scale is not None:
         _add_bar(ax.figure, colouring, ax)
+    ax.figure.figure.draw_without_rendering()  # so that the layout is final
     _draw(ax, points, colouring, point_size)
     if legend and 0 < len(colouring.names) <= MOST_CLASSES:
         name_classes(ax, points, colouring)
@@ -150,8 +153,8 @@ def compare(
     check_path(path, "compare")
     rows = -(-len(named) // MOST_COLUMNS)
     columns = -(-len(named) // rows)
-    figure = new_figure(4.2 * columns, 4.5 * rows)
-    figure.set_layout_engine("constrained", wspace=0.04, hspace=0.06)
+    above = 0.35 if k is None else 0.55
+    figure = new_figure(PANEL * columns, (PANEL + above) * rows + (0.4 if title else 0), wspace=0.04, hspace=0.06)
     colouring = colour_by(values)
     errors = None if k is None else _errors(named, values, colouring, k)
     panels = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
@@ -167,9 +170,11 @@ def compare(
     if title is not None:
         figure.suptitle(title, fontsize=15, color=INK)
     if legend and colouring.scale is not None:
+        figure.set_figwidth(figure.get_figwidth() + 0.8)
         _add_bar(figure, colouring, panels)
     elif legend and 0 < len(colouring.names) <= LEGEND_CLASSES:
         _add_legend(figure, colouring)
+    figure.draw_without_rendering()  # so that the layout is final
     for ax, points in zip(panels, named.values(), strict=True):
         _draw(ax, points, colouring, point_size)
         if legend and LEGEND_CLASSES < len(colouring.names) <= MOST_CLASSES:
@@ -198,18 +203,29 @@ def _lay_out(ax: Axes) -> None:
 
 
 def _draw(ax: Axes, points: Floats, colouring: Colouring, size: float | None) -> None:
-    """Dots in random order, so that no class hides another, on top of those without a label; or shades of density."""
-    if size is None:  # side by side, all dots would cover a fifth of the axes
-        area = ax.bbox.width * ax.bbox.height * (72 / ax.figure.dpi) ** 2
-        size = float(np.clip(np.sqrt(area / 5 / len(points)), 0.8, 5))
-    if len(points) > MOST_DOTS:
-        shade(ax, points, colouring, size)
-        return
-    order = np.random.default_rng(0).permutation(len(points))
-    order = order[np.argsort(colouring.known[order], kind="stable")]
+    """Draw points as dots or as shades of their density: those without a label, then the others over them."""
+    for chosen, n_alike in ((~colouring.known, len(points)), (colouring.known, int(colouring.known.sum()))):
+        if not chosen.any():
+            continue
+        # A few points with a label are large enough to be found among very many without.
+        diameter = size or _diameter(ax, n_alike)
+        if int(chosen.sum()) > MOST_DOTS:
+            shade(ax, points[chosen], *colouring.mixing(chosen), diameter)
+        else:
+            _draw_dots(ax, points[chosen], colouring.colours[chosen], diameter)
+
+
+def _draw_dots(ax: Axes, points: Floats, colours: Floats, diameter: float) -> None:
+    order = np.random.default_rng(0).permutation(len(points))  # so that no class hides another
     alpha = float(np.clip(1.3 - 0.13 * np.log10(len(points)), 0.5, 0.9))
     x, y = points[order].T
-    ax.scatter(x, y, c=colouring.of_points()[order], s=size**2, alpha=alpha, linewidths=0, rasterized=True)
+    ax.scatter(x, y, c=colours[order], s=diameter**2, alpha=alpha, linewidths=0, rasterized=True)
+
+
+def _diameter(ax: Axes, n_points: int) -> float:
+    """Of a point in 1/72 inch: side by side, all of them would cover a fifth of the axes."""
+    area = ax.bbox.width * ax.bbox.height * (72 / ax.figure.dpi) ** 2
+    return float(np.clip(np.sqrt(area / 5 / n_points), 0.8, 5))
 
 
 def _add_bar(figure: Any, colouring: Colouring, ax: Any) -> None:
@@ -225,12 +241,14 @@ def _add_legend(figure: Figure, colouring: Colouring) -> None:
         Line2D([], [], linestyle="none", marker="o", markersize=7, color=colour, markeredgewidth=0)
         for colour in colouring.palette
     ]
-    column = 6.5 * max(len(name) for name in colouring.names) + 30  # about its width in 1/72 inch
+    column = (6.5 * max(len(name) for name in colouring.names) + 30) / 72  # about its width in inches
+    columns = int(np.clip(figure.get_figwidth() / column, 1, len(handles)))
+    figure.set_figheight(figure.get_figheight() + 0.15 + 0.22 * -(-len(handles) // columns))
     figure.legend(
         handles,
         colouring.names,
         loc="outside lower center",
-        ncols=int(np.clip(72 * figure.get_figwidth() / column, 1, len(handles))),
+        ncols=columns,
         frameon=False,
         handletextpad=0.2,
         columnspacing=1.2,

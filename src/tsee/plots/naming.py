@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["name_classes"]
 
+# Fewer points than this may all lie under their name.
+FEW = 10
+
 
 def name_classes(ax: Axes, points: Floats, colouring: Colouring) -> None:
     """Write each class's name on one of its points that is amid others, or beside it where a name stands."""
@@ -31,7 +34,10 @@ def name_classes(ax: Axes, points: Floats, colouring: Colouring) -> None:
         texts.append(text)
     ax.figure.figure.draw_without_rendering()  # so that sizes and places are known
     boxes = np.array([text.get_window_extent().extents for text in texts]).reshape(-1, 2, 2)
-    moves = _spread(boxes, np.reshape(ax.bbox.extents, (2, 2))) - boxes.mean(1)
+    # On a class of a few points the name would hide them: it stands above.
+    lift = np.zeros((len(texts), 1, 2))
+    lift[np.bincount(colouring.codes[colouring.known]) < FEW, :, 1] = size * ax.figure.dpi / 72
+    moves = _spread(boxes + lift, np.reshape(ax.bbox.extents, (2, 2))) - boxes.mean(1)
     for text, move in zip(texts, moves, strict=True):
         x, y = ax.transData.inverted().transform(ax.transData.transform(text.get_position()) + move)
         text.set_position((x, y))
