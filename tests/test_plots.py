@@ -201,7 +201,7 @@ def pixels(ax: Axes) -> np.ndarray:
     """The image of very many points, which must be all that is drawn of them."""
     assert len(ax.images) == 1
     assert len(ax.collections) == 0
-    return ax.images[0].get_array()
+    return np.asarray(ax.images[0].get_array())
 
 
 def at(ax: Axes, place: tuple[float, float]) -> np.ndarray:
