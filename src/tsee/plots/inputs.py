@@ -29,6 +29,9 @@ def check_map(Y: Any, name: str) -> Floats:
 
 def check_labels(labels: Any, n_points: int) -> NDArray[Any]:
     values = np.full(n_points, None) if labels is None else as_array(labels)
+    if values.dtype == object and hasattr(labels, "isna"):  # pandas.NA is equal to nothing, nor unequal
+        numeric = labels.dtype.kind in "iuf"
+        values = np.where(labels.isna(), np.nan if numeric else None, values).astype(float if numeric else object)
     if values.shape != (n_points,):
         raise ValueError(f"labels must be one for each of {n_points} points. Got shape {values.shape} instead.")
     return values
