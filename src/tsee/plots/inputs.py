@@ -15,6 +15,7 @@ __all__ = ["as_array", "check_labels", "check_map", "map_of", "named_maps"]
 
 
 def as_array(values: Any) -> NDArray[Any]:
+    """Whatever numpy takes, and tensors of any device."""
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
@@ -31,7 +32,9 @@ def check_labels(labels: Any, n_points: int) -> NDArray[Any]:
     values = np.full(n_points, None) if labels is None else as_array(labels)
     if values.dtype == object and hasattr(labels, "isna"):  # pandas.NA is equal to nothing, nor unequal
         numeric = labels.dtype.kind in "iuf"
-        values = np.where(labels.isna(), np.nan if numeric else None, values).astype(float if numeric else object)
+        values = values.copy()
+        values[labels.isna()] = np.nan if numeric else None
+        values = values.astype(float if numeric else object)
     if values.shape != (n_points,):
         raise ValueError(f"labels must be one for each of {n_points} points. Got shape {values.shape} instead.")
     return values
