@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from tsee.files.errors import listed
-from tsee.metrics import knn_error, quality_score
 from tsee.plots.canvas import COLOURS, INK, PathLike, check_path, new_figure, save
 from tsee.plots.inputs import check_labels, map_of
 from tsee.plots.lines import Line, draw_lines, name_ends
@@ -58,6 +55,8 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
     >>> [ax.get_title(loc="left") for ax in training_curve(see).axes]
     ['The map is learned', 'The refined places are learned']
     """
+    from sklearn.utils.validation import check_is_fitted
+
     histories = {}
     for name, estimator in _named(estimators, "estimators").items():
         if not hasattr(estimator, "fit"):
@@ -139,6 +138,8 @@ def knn_curve(
     >>> sorted(text.get_text() for text in ax.texts)
     ['bad', 'good']
     """
+    from tsee.metrics import knn_error
+
     if (maps_test is None) != (labels_test is None):
         raise ValueError("maps_test and labels_test must be given together, or neither for leave-one-out.")
 
@@ -199,6 +200,8 @@ def quality_curve(
     >>> [line.get_ydata().tolist() for line in ax.lines]
     [[100.0, 100.0], [50.0, 50.0]]
     """
+    from tsee.metrics import quality_score
+
     if (X_test is None) != (maps_test is None):
         raise ValueError("X_test and maps_test must be given together, or neither to use the training points.")
 

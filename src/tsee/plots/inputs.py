@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from tsee.plots.colouring import Floats
 
@@ -43,6 +42,8 @@ def check_labels(labels: Any, n_points: int) -> NDArray[Any]:
 def map_of(value: Any) -> Any:
     """A map as it is, or that of a fitted estimator."""
     if hasattr(value, "fit"):
+        from sklearn.utils.validation import check_is_fitted
+
         check_is_fitted(value)
         return value.embedding_
     return value

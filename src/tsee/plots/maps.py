@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsee.metrics import knn_error
 from tsee.plots.canvas import GREY, INK, PathLike, check_path, new_figure, save
 from tsee.plots.colouring import MOST_CLASSES, Colouring, Floats, colour_by
 from tsee.plots.inputs import check_labels, check_map, named_maps
@@ -189,6 +188,8 @@ def _check_size(point_size: float | None, caller: str) -> None:
 
 
 def _errors(named: dict[str, Floats], values: NDArray[Any], colouring: Colouring, k: int) -> dict[str, float]:
+    from tsee.metrics import knn_error  # with torch, which a picture alone can do without
+
     if not colouring.names:
         raise ValueError("The 'k' parameter of compare needs labels that are classes: leave it out, or give such.")
     known = colouring.known
