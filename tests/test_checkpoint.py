@@ -31,6 +31,11 @@ def quick(cls=DtSEE, **changes):
     return cls(max_epochs=6, random_state=0, **{**sizes, **refinement, **changes})
 
 
+@pytest.fixture(autouse=True)
+def at_each_step(monkeypatch):
+    monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
+
+
 class StoppedError(Exception):
     """The power went."""
 
@@ -59,7 +64,6 @@ def stop_at(monkeypatch, epoch_number, batch_number):
 def test_it_ends_the_same_to_the_bit(cls, changes, epoch, batch, X, tmp_path, monkeypatch):
     """Stopped between epochs, within one, and after the refinement."""
     whole = quick(cls, **changes).fit(X)
-    monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)  # after each step
     see = quick(cls, checkpoint=tmp_path, **changes)
     with monkeypatch.context() as patch:
         stop_at(patch, epoch, batch)
@@ -157,7 +161,8 @@ def test_a_folder_that_cannot_be_written_is_told(X, tmp_path):
 TERMINATED = """
 import sys
 from sklearn.datasets import load_digits
-from tsee import DtSEE
+from tsee import DtSEE, checkpoint
+checkpoint.INTERVAL = 0.3
 X = load_digits().data[:600]
 see = DtSEE(max_epochs=int(sys.argv[2]), hidden_layers=(16, 16), refinement=20, random_state=0, checkpoint=sys.argv[1])
 see.fit(X).save(sys.argv[3])
@@ -167,14 +172,13 @@ see.fit(X).save(sys.argv[3])
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to speak of")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_real_process_that_is_killed(number, tmp_path):
-    state, n_epochs = tmp_path / "checkpoint.safetensors", 1500
+    state, n_epochs = tmp_path / "checkpoint.safetensors", 300
     command = [sys.executable, "-c", TERMINATED, str(tmp_path), str(n_epochs), str(tmp_path / "model")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         begin = time.monotonic()
         while not state.exists() and process.poll() is None and time.monotonic() - begin < 300:
             time.sleep(0.05)
-        time.sleep(0.5)
         process.send_signal(number)
         _, errors = process.communicate(timeout=300)
     finally:

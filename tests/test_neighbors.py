@@ -19,8 +19,7 @@ def naive(X, E, k, exclude=None):
 @pytest.mark.parametrize(("n", "z", "k"), [(5, 7, 3), (300, 1000, 4), (40, 5000, 30), (3, 4, 4)])
 def test_equals_all_distances(n, z, k, monkeypatch):
     # Small tiles, so that these sizes cross every boundary: rows, columns, groups and their rest.
-    monkeypatch.setattr(neighbors, "TILE_ROWS", 64)
-    monkeypatch.setattr(neighbors, "TILE_COLUMNS", 1500)
+    monkeypatch.setattr(neighbors, "BLOCK_SCORES", 64 * 1500)
     monkeypatch.setattr(neighbors, "GROUP", 8)
     generator = torch.Generator().manual_seed(n)
     X, E = torch.randn(n, 6, generator=generator), torch.randn(z, 6, generator=generator)

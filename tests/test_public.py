@@ -26,6 +26,20 @@ def test_public_names():
     assert all(hasattr(tsee, name) for name in tsee.__all__)
 
 
+def test_public_names_of_plots():
+    assert sorted(tsee.plots.__all__) == [
+        "COLOURS",
+        "MOST_CLASSES",
+        "UNLABELLED",
+        "compare",
+        "knn_curve",
+        "quality_curve",
+        "scatter",
+        "training_curve",
+    ]
+    assert all(hasattr(tsee.plots, name) for name in tsee.plots.__all__)
+
+
 def test_importing_tsee_does_not_import_what_it_may_not_need():
     names = (
         "matplotlib",

@@ -24,8 +24,8 @@ __all__ = ["NAME", "Checkpoint", "CheckpointError", "State", "kept_seed"]
 
 FORMAT = "tsee-checkpoint-1"
 NAME = "checkpoint.safetensors"
-# Seconds between two checkpoints of an epoch that takes long.
-INTERVAL = 60.0
+# Seconds between two checkpoints.
+INTERVAL = 20.0
 
 
 class CheckpointError(ValueError):
@@ -120,7 +120,7 @@ class Checkpoint:
         return state
 
     def due(self) -> bool:
-        """Whether it is time to write, in the midst of an epoch."""
+        """Whether it is time to write."""
         return self.stopping or time.monotonic() - self._written > INTERVAL
 
     def write(self, state: State) -> None:

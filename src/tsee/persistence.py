@@ -172,7 +172,8 @@ def _tensors(estimator: ParametricMap) -> dict[str, Tensor]:
 def _describe(estimator: ParametricMap, checksum: str) -> dict[str, Any]:
     network = estimator.network_
     names = getattr(estimator, "feature_names_in_", None)
-    rates = [None if math.isnan(rate) else rate for rate in estimator.history_["learning_rate"]]
+    history = estimator.history_
+    rates = [None if math.isnan(rate) else rate for rate in history["learning_rate"]]
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -188,7 +189,7 @@ def _describe(estimator: ParametricMap, checksum: str) -> dict[str, Any]:
         "feature_names_in": None if names is None else [str(name) for name in names],
         "perplexity": estimator.perplexity_,
         "placement": getattr(estimator, "placement_", None),
-        "history": {"loss": estimator.history_["loss"], "learning_rate": rates},
+        "history": {**history, "learning_rate": rates},
         "checksum": checksum,
     }
 
@@ -230,9 +231,10 @@ def _restore(
     estimator.preprocessing_ = Preprocessing(
         tensors["preprocessing.mean"].numpy(), float(config["scale"]), None if basis is None else basis.numpy()
     )
-    rates = [math.nan if rate is None else rate for rate in config["history"]["learning_rate"]]
-    estimator.history_ = {"loss": config["history"]["loss"], "learning_rate": rates}
-    estimator.n_iter_ = len(config["history"]["loss"])
+    history = config["history"]
+    rates = [math.nan if rate is None else rate for rate in history["learning_rate"]]
+    estimator.history_ = {"loss": history["loss"], "learning_rate": rates, "refined": history["refined"]}
+    estimator.n_iter_ = len(history["loss"])
     estimator.n_features_in_ = int(config["n_features_in"])
     if config["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(config["feature_names_in"], dtype=object)

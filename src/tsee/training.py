@@ -54,7 +54,7 @@ def train(
     ``generator``, and torch's global one, are seeded before each step, so that what is drawn in it hangs on nothing
     that came before. ``at_step`` is told before each step what share of all steps has been taken.
 
-    With a ``checkpoint`` the state is kept after each epoch and at intervals, and training goes on from the ``state``
+    With a ``checkpoint`` the state is kept at intervals, and training goes on from the ``state``
     that it is given to the same end. Of several processes each has a store of its own rows, and all of them take
     every step together.
 
@@ -120,7 +120,7 @@ def train(
             history.learning_rate.append(rate)
             ended = (epoch + 1, _copy(network))
             bar.set_postfix(epoch=f"{epoch + 1}/{max_epochs}", loss=f"{sum_of_losses / n_rows:.4f}")
-            if checkpoint is not None:
+            if checkpoint is not None and checkpoint.due():
                 keep(epoch + 1, 0, 0.0)
         else:
             if batch is not None:

@@ -18,14 +18,22 @@ OPTIONS = ["--hidden-layers", "32,32", "--refinement", "30", "--random-state", "
 
 
 @pytest.fixture
+def often(tmp_path):
+    """The command with a checkpoint every moment, as a script."""
+    script = tmp_path / "tsee_often.py"
+    script.write_text("from tsee import checkpoint\ncheckpoint.INTERVAL = 0.2\nfrom tsee.cli import main\nmain()\n")
+    return script
+
+
+@pytest.fixture
 def data(tmp_path):
     np.save(tmp_path / "rows.npy", load_digits().data.astype(np.float32))
     return tmp_path / "rows.npy"
 
 
-def torchrun(*arguments, restarts=0):
+def torchrun(script, *arguments, restarts=0):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command += [f"--max-restarts={restarts}", "--monitor-interval=0.2", "-m", "tsee", *map(str, arguments)]
+    command += [f"--max-restarts={restarts}", "--monitor-interval=0.2", str(script), *map(str, arguments)]
     return subprocess.Popen(
         command,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -63,30 +71,29 @@ def workers(process):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="finds the workers in /proc")
-def test_a_worker_that_is_killed_is_started_again_and_ends_as_if_it_had_not_been(data, tmp_path):
-    given = ["fit", data, *OPTIONS, "--max-epochs", 300, "--batch-size", 256]
-    finished(torchrun(*given, "-o", tmp_path / "whole"))
-    process = torchrun(*given, "-o", tmp_path / "broken", "--checkpoint", tmp_path / "state", restarts=1)
+def test_a_worker_that_is_killed_is_started_again_and_ends_as_if_it_had_not_been(data, often, tmp_path):
+    given = ["fit", data, *OPTIONS, "--max-epochs", 100, "--batch-size", 256]
+    finished(torchrun(often, *given, "-o", tmp_path / "whole"))
+    process = torchrun(often, *given, "-o", tmp_path / "broken", "--checkpoint", tmp_path / "state", restarts=1)
     begin = time.monotonic()
     while not (tmp_path / "state" / NAME).exists() and process.poll() is None and time.monotonic() - begin < 200:
         time.sleep(0.05)
-    time.sleep(0.5)
     os.kill(workers(process)[1], signal.SIGKILL)
     output = finished(process)
     assert output.count("Learned a map of 1,797 rows") == 1  # one of the two speaks
     assert not (tmp_path / "state" / NAME).exists()
     whole, broken = (tsee.load(tmp_path / name) for name in ("whole", "broken"))
     assert not hasattr(whole, "embedding_")
-    assert len(broken.history_["loss"]) == 300
+    assert len(broken.history_["loss"]) == 100
     np.testing.assert_allclose(broken.history_["loss"], whole.history_["loss"], rtol=1e-3)
     X = load_digits().data.astype(np.float32)
     np.testing.assert_allclose(broken.transform(X), whole.transform(X), atol=1e-3 * np.ptp(whole.transform(X)))
 
 
-def test_a_stopped_fit_is_taken_up_only_when_told_to(run, data, tmp_path):
+def test_a_stopped_fit_is_taken_up_only_when_told_to(run, data, often, tmp_path):
     given = [str(part) for part in ("fit", data, "-o", tmp_path / "model", "--checkpoint", tmp_path / "state")]
-    given += ["--hidden-layers", "16", "--refinement", "20", "--max-epochs", "1000"]
-    process = subprocess.Popen([sys.executable, "-m", "tsee", *given], stderr=subprocess.PIPE, text=True)
+    given += ["--hidden-layers", "16", "--refinement", "20", "--max-epochs", "200"]
+    process = subprocess.Popen([sys.executable, str(often), *given], stderr=subprocess.PIPE, text=True)
     begin = time.monotonic()
     while not (tmp_path / "state" / NAME).exists() and process.poll() is None and time.monotonic() - begin < 200:
         time.sleep(0.05)
@@ -97,7 +104,7 @@ def test_a_stopped_fit_is_taken_up_only_when_told_to(run, data, tmp_path):
     assert "add --resume to go on from it" in run(*given, code=2).stderr
     run(*given, "--resume")
     see = tsee.load(tmp_path / "model")
-    assert len(see.history_["loss"]) == 1000
+    assert len(see.history_["loss"]) == 200
     assert see.checkpoint is None
     assert not (tmp_path / "state" / NAME).exists()
 

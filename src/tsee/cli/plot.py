@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +41,8 @@ def plot(
 
     The map is that of MODEL's own rows, that of the rows of DATA on it, or a file MAP that transform wrote.
     """
+    from tsee.plots import scatter
+
     _check_picture(output)
     voice = Voice(quiet)
     reading = dict(label=label, columns=columns, drop=drop, key=key)
@@ -54,7 +54,8 @@ def plot(
         places, labels = _map_of_file(model, voice, reading)
     if places.shape[1] != 2:
         raise ValueError(f"The map has {places.shape[1]} dimensions, and a picture two: fit with --n-components 2.")
-    _draw(output, places, labels, title=title, point_size=point_size)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    scatter(places, labels, path=output, title=title, point_size=point_size)
     voice.say(f"Drew {len(places):,} points: {output}")
 
 
@@ -101,17 +102,3 @@ def _check_picture(path: Path) -> None:
     reason = "it is a folder" if path.is_dir() else obstacle(path.resolve())
     if reason is not None:
         raise ValueError(f"The picture cannot be written to {str(path)!r} ({reason}): choose another place.")
-
-
-def _draw(path: Path, places: Any, labels: Any, **given: Any) -> None:
-    """Draw beside the target, then put it in its place: a picture that was there goes only for a whole one."""
-    from tsee.plots import scatter
-
-    target = path.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}.writing{target.suffix}")
-    try:
-        scatter(places, labels, path=temporary, **given)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)

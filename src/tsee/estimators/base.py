@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -31,6 +31,9 @@ from tsee.preprocessing import Inputs, evenly, fit_preprocessing
 from tsee.progress import progress_bar
 from tsee.store import Columns, MemoryStore, Store, new_store, seed_of, steps_per_epoch
 from tsee.training import History, Loss, train
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "DataWarning",
@@ -176,10 +179,14 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         # A network of the user's may draw from the global generators (dropout): they are lent and given back.
         lent = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
         with checkpoint or nullcontext(), closing(store), lent:
-            network, history, found = _learn(learn, network, objective, plan, state)
+            network, history, n_first, found = _learn(learn, network, objective, plan, state)
             checked.network_ = folded(network)
             checked.preprocessing_ = plan.inputs.preprocessing
-            checked.history_ = {"loss": history.loss, "learning_rate": history.learning_rate}
+            checked.history_ = {
+                "loss": history.loss,
+                "learning_rate": history.learning_rate,
+                "refined": [epoch >= n_first for epoch in range(len(history.loss))],
+            }
             checked.n_iter_ = len(history.loss)
             checked._n_features_out = self.n_components
             checked.__dict__.pop("embedding_", None)
@@ -316,6 +323,52 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         places = self.embedding_ if X is None else self.transform(X)
         return write_map_page(self, places, path, columns=columns, images=images, title=title)
 
+    def plot(
+        self,
+        labels: Any = None,
+        *,
+        title: str | None = None,
+        ax: Axes | None = None,
+        path: str | PathLike[str] | None = None,
+        point_size: float | None = None,
+        legend: bool = True,
+    ) -> Axes:
+        """Draw ``embedding_``, the map of the rows of ``fit``, with `tsee.plots.scatter`.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_samples,), optional
+            What the points are coloured by: classes or amounts.
+        title : str, optional
+            The title.
+        ax : matplotlib Axes, optional
+            Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
+        path : path, optional
+            A file to write: PNG, SVG or PDF by its ending.
+        point_size : float, optional
+            The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
+        legend : bool, default True
+            Whether to write the names of (up to 100) classes or draw the colour bar.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+
+        Examples
+        --------
+        >>> from tsee import DtSEE
+        >>> from tsee.datasets import load_digits
+        >>> digits = load_digits()
+        >>> ax = DtSEE(max_epochs=1, random_state=0).fit(digits.x_train).plot(digits.y_train, title="Digits")
+        >>> len(ax.texts), ax.get_title()
+        (10, 'Digits')
+        """
+        from tsee.plots import scatter
+
+        check_is_fitted(self)
+        return scatter(self.embedding_, labels, title=title, ax=ax, path=path, point_size=point_size, legend=legend)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder of ``config.json`` and ``model.safetensors``.
 
@@ -370,8 +423,11 @@ def _read(plan: Plan, objective: Objective, *, on_disk: bool, verbose: bool) -> 
 
 def _learn(
     learn: Callable[..., History], network: nn.Module, objective: Objective, plan: Plan, state: State | None
-) -> tuple[nn.Module, History, dict[str, Any]]:
-    """Train in two stages, the second with places that were found after the first; or go on from where it was."""
+) -> tuple[nn.Module, History, int, dict[str, Any]]:
+    """Train in two stages, the second with places that were found after the first; or go on from where it was.
+
+    Returns the network, the history, how many epochs of it are those of the first stage, and what was found.
+    """
     flattening = network if isinstance(network, FlatteningNetwork) else None
 
     def flatten(progress: float) -> None:
@@ -389,13 +445,14 @@ def _learn(
     if flattening is not None:
         network = flattening.flat()
     if objective.second is None or not history.complete:
-        return network, history, {}
+        return network, history, len(history.loss), {}
     try:
         found, second = objective.second(network, places)
     except KeyboardInterrupt:
         warn("The refinement was interrupted: the places are the network's.", TrainingWarning)
         history.complete = False
-        return network, history, {}
+        return network, history, len(history.loss), {}
+    n_first = len(history.loss)
     if second is None:
         history.complete = False
     elif n_second:
@@ -405,7 +462,7 @@ def _learn(
         rest = learn(network, second, max_epochs=n_second, state=state)
         loss, rates = history.loss + rest.loss, history.learning_rate + rest.learning_rate
         history = History(loss, rates, rest.complete)
-    return network, history, found
+    return network, history, n_first, found
 
 
 @torch.inference_mode()

@@ -254,7 +254,7 @@ PARAMETERS: dict[str, Parameter] = {
     "checkpoint": Parameter(
         "a path or None",
         _or_none(lambda value: isinstance(value, str | PathLike)),
-        "A folder in which the state of training is kept, after each epoch and each minute. A fit of the same data "
+        "A folder in which the state of training is kept, every 20 seconds and when the process is told to end. A fit of the same data "
         "with the same parameters that finds such a state there goes on from it, and ends as it would have ended had "
         "it not been stopped. Once a fit is done its state is removed. Several processes must all see the folder.",
     ),
@@ -270,9 +270,9 @@ ATTRIBUTES = {
     "where these lie on disk and are many: ``transform`` gives their places.",
     "network_ : torch.nn.Module": "The trained network, with what could be folded folded.",
     "perplexity_ : float": "What took effect.",
-    "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch. While spare dimensions are '
-    "pressed flat the loss may rise; after the refinement it is the mean logarithm of 1 + the squared distance from "
-    "the refined places.",
+    "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it came '
+    "after the refinement. While spare dimensions are pressed flat the loss may rise; after the refinement it is the "
+    "mean logarithm of 1 + the squared distance from the refined places.",
     "n_iter_ : int": "Epochs run.",
     "n_features_in_ : int": "Features seen in ``fit``.",
     "feature_names_in_ : ndarray of str": "Their names, where ``fit`` was given a DataFrame.",

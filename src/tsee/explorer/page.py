@@ -20,6 +20,7 @@ from tsee.explorer.columns import check_columns, columns_of
 from tsee.explorer.model import describe_model
 from tsee.explorer.packing import Arrays, pack
 from tsee.explorer.pictures import describe_pictures
+from tsee.files.replacing import beside, put_in_place
 from tsee.plots import COLOURS
 
 __all__ = ["write_map_page"]
@@ -172,11 +173,10 @@ def _html(title: str, payload: str) -> str:
 
 def _replace(path: Path, content: str) -> Path:
     """Write the file beside its place first, so that one that is there is replaced whole or left whole."""
-    beside = path.with_name(f".{path.name}.part")
+    temporary = beside(path)
     try:
-        with open(beside, "w", encoding="utf-8", newline="") as file:
-            file.write(content)
-        os.replace(beside, path)
+        temporary.write_text(content, encoding="utf-8", newline="")
+        put_in_place(temporary, path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return path

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tsee.plots import COLOURS, scatter
+from tsee.plots.canvas import GREY, INK
+from tsee.plots.lines import Line, draw_lines, name_ends
 from tsee.reproduction.claims import value_at
 from tsee.reproduction.experiments import Book, Experiment, Run, Table, matches
 from tsee.reproduction.runner import read_result
@@ -26,7 +28,6 @@ STYLES = {
     "dt-see": (COLOURS[0], "o"),
     "hot-see": (COLOURS[8], "s"),
 }
-INK, GREY, FAINT = "#24292f", "#6b727a", "#e4e7eb"
 DPI = 150
 
 
@@ -58,20 +59,19 @@ def _lines(book: Book, experiment: Experiment, found: list[Table], figure: Table
     for ax, panel in zip(axes, panels, strict=True):
         here = [record for record in found if matches({**where, **panel}, record)]
         names = list(dict.fromkeys(record[figure["lines"]] for record in here))
-        ends = []
+        lines = []
         for name in names:
             x = sorted({record[figure["x"]] for record in here if record[figure["lines"]] == name})
             y = [value_at(here, {figure["lines"]: name, figure["x"]: value}) for value in x]
             points = [(a, b) for a, b in zip(x, y, strict=True) if b is not None]
             if points:
                 colour, marker = STYLES.get(name, (INK, "o"))
-                ax.plot(*zip(*points, strict=True), color=colour, marker=marker, markersize=4.5, linewidth=1.8)
-                ends.append((*points[-1], book.display(name), colour))
+                lines.append(Line(points, book.display(name), colour, marker))
         for name, points in figure.get("paper", {}).items():
-            ax.plot(*zip(*points, strict=True), color=GREY, linestyle=(0, (4, 2)), linewidth=1.3)
-            ends.append((*points[-1], f"{book.display(name)}, paper", GREY))
+            lines.append(Line(points, f"{book.display(name)}, paper", GREY, dashed=True))
+        draw_lines(ax, lines)
         _dress(ax, book, figure, panel, sorted({record[figure["x"]] for record in here}))
-        _name_ends(ax, ends)
+        name_ends(ax, lines)
     axes[0].set_ylabel("error of 1-NN on the map, %", color=INK)
     return picture
 
@@ -83,31 +83,7 @@ def _dress(ax: Axes, book: Book, figure: Table, panel: Table, ticks: list[float]
     ax.minorticks_off()
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.set_ylim(0, max(1.0, ax.get_ylim()[1]))
-    ax.grid(axis="y", color=FAINT, linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.spines["bottom"].set_color(GREY)
-    ax.tick_params(axis="both", length=0, labelsize=9, colors=GREY)
-    ax.tick_params(axis="x", length=3, labelsize=8)
-
-
-def _name_ends(ax: Axes, ends: list[tuple[float, float, str, str]]) -> None:
-    """Names right of the last points, moved apart where they would touch."""
-    low, high = ax.get_ylim()
-    gap = 0.068 * (high - low)
-    ends = sorted(ends, key=lambda end: end[1])
-    heights = np.array([end[1] for end in ends], dtype=float)
-    for _ in range(200):  # push neighbours apart until none is too near
-        for i in range(1, len(heights)):
-            short = gap - (heights[i] - heights[i - 1])
-            if short > 1e-9:
-                heights[i - 1] -= short / 2
-                heights[i] += short / 2
-        heights += max(0.0, low + gap / 2 - heights[0]) if len(heights) else 0.0
-    right = max((end[0] for end in ends), default=1.0)
-    for (_, _, name, colour), height in zip(ends, heights, strict=True):
-        text = ax.annotate(name, (right, height), xytext=(9, 0), textcoords="offset points", va="center")
-        text.set(color=colour, fontsize=9.5, weight="bold", annotation_clip=False)
+    ax.tick_params(axis="x", labelsize=8)
 
 
 def _maps(book: Book, experiment: Experiment, found: list[Table], figure: Table, make: Any) -> Figure | None:

@@ -1,0 +1,272 @@
+"""Curves: how training went, and how good maps are for neighbourhoods of every size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tsee.files.errors import listed
+from tsee.plots.canvas import COLOURS, INK, PathLike, check_path, new_figure, save
+from tsee.plots.inputs import check_labels, map_of
+from tsee.plots.lines import Line, draw_lines, name_ends
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["knn_curve", "quality_curve", "training_curve"]
+
+# The two panels of a training curve.
+MAP, REFINED = "The map is learned", "The refined places are learned"
+# More sizes than this do not each have a tick.
+MOST_TICKS = 12
+# Around axes, in inches, and between them, as a share of their width.
+SPACE = {"w_pad": 0.1, "h_pad": 0.1, "wspace": 0.04}
+TENS = (1, *range(10, 101, 10))
+
+
+def training_curve(estimators: Any, *, title: str | None = None, path: PathLike | None = None) -> Figure:
+    """Draw the loss of each epoch of training.
+
+    Where the rows were refined, training goes on with a loss of another kind, the distance from the refined places:
+    it has a panel of its own. Losses of different methods, contrasts or perplexities are different things as
+    well, and only their courses can be compared.
+
+    Parameters
+    ----------
+    estimators : fitted estimator, or mapping of str to fitted estimator
+        Whose ``history_`` to draw; several by name.
+    title : str, optional
+        The title.
+    path : path, optional
+        A file to write: PNG, SVG or PDF by its ending.
+
+    Returns
+    -------
+    Figure
+        The figure, which ``pyplot`` does not know of.
+
+    Examples
+    --------
+    >>> from tsee import DtSEE
+    >>> from tsee.datasets import load_digits
+    >>> from tsee.plots import training_curve
+    >>> see = DtSEE(max_epochs=4, random_state=0).fit(load_digits().x_train)
+    >>> [ax.get_title(loc="left") for ax in training_curve(see).axes]
+    ['The map is learned', 'The refined places are learned']
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    histories = {}
+    for name, estimator in _named(estimators, "estimators").items():
+        if not hasattr(estimator, "fit"):
+            raise ValueError(
+                f"estimators must be a fitted estimator, or a mapping of names to such. Got {type(estimator).__name__} "
+                "instead."
+            )
+        check_is_fitted(estimator)
+        histories[name] = estimator.history_
+    check_path(path, "training_curve")
+    lines = _stages(histories)
+    figure = new_figure(1.2 + 4.2 * len(lines), 3.6, **SPACE)
+    from matplotlib.ticker import MaxNLocator
+
+    panels = figure.subplots(1, len(lines), squeeze=False)[0]
+    for ax, (refined, stage) in zip(panels, lines.items(), strict=True):
+        draw_lines(ax, stage)
+        ax.set_xlabel("epoch", color=INK)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        ax.set_ylabel("mean log (1 + squared distance)" if refined else "loss", color=INK)
+        if len(lines) > 1:
+            ax.set_title(REFINED if refined else MAP, loc="left", fontsize=11, color=INK)
+        if refined:
+            ax.set_ylim(0)
+    if title is not None:
+        figure.suptitle(title, fontsize=14)
+    for ax, stage in zip(panels, lines.values(), strict=True):
+        name_ends(ax, stage)
+    save(figure, path)
+    return figure
+
+
+def knn_curve(
+    maps: Any,
+    labels: Any,
+    maps_test: Any = None,
+    labels_test: Any = None,
+    *,
+    k: Sequence[int] = tuple(range(1, 11)),
+    title: str | None = None,
+    ax: Axes | None = None,
+    path: PathLike | None = None,
+) -> Axes:
+    """Draw the error of k-NN on maps against the number of neighbours ``k``.
+
+    Parameters
+    ----------
+    maps : array-like of shape (n, c) or fitted estimator, or mapping of str to such
+        The map of the training points, or an estimator whose ``embedding_`` it is; several by name.
+    labels : array-like of shape (n,)
+        The classes of the training points.
+    maps_test : array-like of shape (m, c), or mapping of str to such, optional
+        The maps of held-out points, by the same names. Without them each training point is left out in turn.
+    labels_test : array-like of shape (m,), optional
+        The classes of the held-out points.
+    k : sequence of int, default 1 to 10
+        The numbers of neighbours.
+    title : str, optional
+        The title.
+    ax : matplotlib Axes, optional
+        Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
+    path : path, optional
+        A file to write: PNG, SVG or PDF by its ending.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    See Also
+    --------
+    tsee.metrics.knn_error : The numbers.
+
+    Examples
+    --------
+    >>> from tsee.plots import knn_curve
+    >>> good, bad = [[0], [1], [2], [7], [8], [9]], [[0], [7], [1], [8], [2], [9]]
+    >>> ax = knn_curve({"good": good, "bad": bad}, ["cat"] * 3 + ["dog"] * 3, k=[1, 2, 3])
+    >>> sorted(text.get_text() for text in ax.texts)
+    ['bad', 'good']
+    """
+    from tsee.metrics import knn_error
+
+    if (maps_test is None) != (labels_test is None):
+        raise ValueError("maps_test and labels_test must be given together, or neither for leave-one-out.")
+
+    def errors(Y: Any, Y_test: Any) -> dict[int, float]:
+        check_labels(labels, len(Y))
+        return knn_error(Y, labels, Y_test, labels_test, k=k)
+
+    what = "error of k-NN on the map, %"
+    return _curve("knn_curve", errors, what, maps, maps_test, title, ax, path)
+
+
+def quality_curve(
+    X: Any,
+    maps: Any,
+    X_test: Any = None,
+    maps_test: Any = None,
+    *,
+    k: Sequence[int] = TENS,
+    title: str | None = None,
+    ax: Axes | None = None,
+    path: PathLike | None = None,
+) -> Axes:
+    """Draw the Quality Score of maps against the size ``k`` of the neighbourhood.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        The training data.
+    maps : array-like of shape (n, c) or fitted estimator, or mapping of str to such
+        Its map, or an estimator whose ``embedding_`` it is; several by name.
+    X_test : array-like or sparse matrix of shape (m, d), optional
+        Held-out data. Without it each training point is compared with the others.
+    maps_test : array-like of shape (m, c), or mapping of str to such, optional
+        The maps of the held-out data, by the same names.
+    k : sequence of int, default 1 and 10, 20, ..., 100
+        The sizes of the neighbourhood.
+    title : str, optional
+        The title.
+    ax : matplotlib Axes, optional
+        Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
+    path : path, optional
+        A file to write: PNG, SVG or PDF by its ending.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    See Also
+    --------
+    tsee.metrics.quality_score : The numbers.
+
+    Examples
+    --------
+    >>> from tsee.plots import quality_curve
+    >>> X = [[0], [1], [3], [7]]
+    >>> ax = quality_curve(X, {"the data": X, "a bad map": [[3], [7], [0], [1]]}, k=[1, 2])
+    >>> [line.get_ydata().tolist() for line in ax.lines]
+    [[100.0, 100.0], [50.0, 50.0]]
+    """
+    from tsee.metrics import quality_score
+
+    if (X_test is None) != (maps_test is None):
+        raise ValueError("X_test and maps_test must be given together, or neither to use the training points.")
+
+    def scores(Y: Any, Y_test: Any) -> dict[int, float]:
+        return quality_score(X, Y, X_test, Y_test, k=k)
+
+    what = "Quality Score, %"
+    return _curve("quality_curve", scores, what, maps, maps_test, title, ax, path)
+
+
+def _named(given: Any, parameter: str) -> dict[str, Any]:
+    """What is given by name, or alone and without one."""
+    if not isinstance(given, Mapping):
+        return {"": given}
+    if not given:
+        raise ValueError(f"{parameter} must hold at least one entry. It is empty.")
+    return {str(name): value for name, value in given.items()}
+
+
+def _stages(histories: dict[str, Any]) -> dict[bool, list[Line]]:
+    """The lines of epochs before the refinement (False) and after it (True)."""
+    stages: dict[bool, list[Line]] = {}
+    for i, (name, history) in enumerate(histories.items()):
+        epochs = list(enumerate(zip(history["loss"], history["refined"], strict=True), start=1))
+        for refined in (False, True):
+            points = [(epoch, loss) for epoch, (loss, after) in epochs if after == refined]
+            if points:
+                stages.setdefault(refined, []).append(Line(points, name, COLOURS[i % len(COLOURS)]))
+    if not stages:
+        raise ValueError("There is no loss to draw: training was interrupted before the end of its first epoch.")
+    return dict(sorted(stages.items()))
+
+
+def _curve(
+    caller: str,
+    values: Callable[[Any, Any], dict[int, float]],
+    what: str,
+    maps: Any,
+    maps_test: Any,
+    title: str | None,
+    ax: Axes | None,
+    path: PathLike | None,
+) -> Axes:
+    """A line of values, in per cent, for each map."""
+    check_path(path, caller)
+    figure = new_figure(5.6, 3.8, **SPACE)
+    named = {name: map_of(value) for name, value in _named(maps, "maps").items()}
+    tests = dict.fromkeys(named) if maps_test is None else _named(maps_test, "maps_test")
+    if named.keys() != tests.keys():
+        raise ValueError(f"maps_test must have the names of maps. Got {listed(tests)} for {listed(named)}.")
+    lines = []
+    for i, (name, Y) in enumerate(named.items()):
+        found = values(Y, tests[name])
+        sizes = sorted(found)
+        lines.append(Line([(size, 100 * found[size]) for size in sizes], name, COLOURS[i % len(COLOURS)]))
+    if ax is None:
+        ax = figure.add_subplot()
+    draw_lines(ax, lines)
+    if len(sizes) <= MOST_TICKS:
+        ax.set_xticks(sizes)
+    ax.set_ylim(0, max(1.0, ax.get_ylim()[1]))
+    ax.set_xlabel("neighbours k", color=INK)
+    ax.set_ylabel(what, color=INK)
+    if title is not None:
+        ax.set_title(title, fontsize=14)
+    name_ends(ax, lines)
+    save(ax, path)
+    return ax

@@ -1,0 +1,256 @@
+"""Pictures of maps: one, or several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsee.plots.canvas import GREY, INK, PathLike, check_path, new_figure, save
+from tsee.plots.colouring import MOST_CLASSES, Colouring, Floats, colour_by
+from tsee.plots.inputs import check_labels, check_map, named_maps
+from tsee.plots.naming import name_classes
+from tsee.plots.shading import shade
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["compare", "scatter"]
+
+# More points than this are drawn as shades of their density: dots would only hide one another.
+MOST_DOTS = 100_000
+# Side by side, this many maps at the most; of more classes than this, names on the maps are easier to find.
+MOST_COLUMNS, LEGEND_CLASSES = 4, 30
+# The width of a map among others, in inches.
+PANEL = 3.6
+
+
+def scatter(
+    Y: Any,
+    labels: Any = None,
+    *,
+    title: str | None = None,
+    ax: Axes | None = None,
+    path: PathLike | None = None,
+    point_size: float | None = None,
+    legend: bool = True,
+) -> Axes:
+    """Draw a map, its points coloured by their labels.
+
+    Names, and up to 100 different whole numbers, are classes: each has a colour, and its name stands in its
+    midst. Other numbers are amounts and have a colour bar. Points without a label (None or NaN) are grey.
+
+    More than 100,000 points are drawn as one image at the resolution of a file. The denser they are, the fuller its
+    colour, on a logarithmic scale, and a lone point still shows. Where classes overlap, their colours mix by the
+    numbers of points; of amounts, the mean is shown.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, 2)
+        The map.
+    labels : array-like of shape (n,), optional
+        What the points are coloured by.
+    title : str, optional
+        The title.
+    ax : matplotlib Axes, optional
+        Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
+    path : path, optional
+        A file to write: PNG, SVG or PDF by its ending. In SVG and PDF the points are one image.
+    point_size : float, optional
+        The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
+    legend : bool, default True
+        Whether to write the names of (up to 100) classes or draw the colour bar.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from tsee.plots import scatter
+    >>> ax = scatter([[0, 0], [0, 1], [3, 3]], ["cat", "cat", "dog"], title="Pets")
+    >>> [text.get_text() for text in ax.texts]
+    ['cat', 'dog']
+    """
+    points = check_map(Y, "Y")
+    values = check_labels(labels, len(points))
+    _check_size(point_size, "scatter")
+    check_path(path, "scatter")
+    figure = new_figure(6.4, 6.4)
+    colouring = colour_by(values)
+    if ax is None:
+        if colouring.scale is not None and legend:
+            figure.set_figwidth(7.6)
+        ax = figure.add_subplot()
+    if title is not None:
+        ax.set_title(title, fontsize=14)
+    _lay_out(ax)
+    if legend and colouring.scale is not None:
+        _add_bar(ax.figure, colouring, ax)
+    ax.figure.figure.draw_without_rendering()  # so that the layout is final
+    _draw(ax, points, colouring, point_size)
+    if legend and 0 < len(colouring.names) <= MOST_CLASSES:
+        name_classes(ax, points, colouring)
+    save(ax, path)
+    return ax
+
+
+def compare(
+    maps: Mapping[str, Any],
+    labels: Any = None,
+    *,
+    k: int | None = None,
+    title: str | None = None,
+    path: PathLike | None = None,
+    point_size: float | None = None,
+    legend: bool = True,
+) -> Figure:
+    """Draw several maps of the same data side by side, in the same colours.
+
+    Each fills its own panel: the units of a map mean nothing, so that there is no scale to share.
+
+    Parameters
+    ----------
+    maps : mapping of str to array-like of shape (n, 2) or fitted estimator
+        The maps, or estimators whose ``embedding_`` is one, by name.
+    labels : array-like of shape (n,), optional
+        What the points are coloured by, as in `scatter`.
+    k : int, optional
+        Write the error of k-NN on each map under its name: the share of labelled points, each left out, whose
+        class is not that of their ``k`` nearest.
+    title : str, optional
+        The title of all.
+    path : path, optional
+        A file to write: PNG, SVG or PDF by its ending.
+    point_size : float, optional
+        The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
+    legend : bool, default True
+        Whether to draw a legend of up to 30 classes, to write more of them on the maps, or to draw a colour bar.
+
+    Returns
+    -------
+    Figure
+        The figure, which ``pyplot`` does not know of.
+
+    Examples
+    --------
+    >>> from tsee.plots import compare
+    >>> good, bad = [[0, 0], [0, 1], [3, 3], [3, 4]], [[0, 0], [9, 9], [9, 8], [0, 1]]
+    >>> figure = compare({"good": good, "bad": bad}, ["cat", "cat", "dog", "dog"], k=1)
+    >>> [(ax.get_title(), ax.texts[0].get_text()) for ax in figure.axes]
+    [('good', '1-NN error 0.0 %'), ('bad', '1-NN error 100.0 %')]
+    """
+    if not isinstance(maps, Mapping):
+        raise ValueError(f"maps must be a mapping of names to maps. Got {type(maps).__name__} instead.")
+    named = named_maps(maps)
+    values = check_labels(labels, len(next(iter(named.values()))))
+    _check_size(point_size, "compare")
+    check_path(path, "compare")
+    rows = -(-len(named) // MOST_COLUMNS)
+    columns = -(-len(named) // rows)
+    above = 0.35 if k is None else 0.55
+    figure = new_figure(PANEL * columns, (PANEL + above) * rows + (0.4 if title else 0), wspace=0.04, hspace=0.06)
+    colouring = colour_by(values)
+    errors = None if k is None else _errors(named, values, colouring, k)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for ax in panels[len(named) :]:
+        ax.remove()
+    panels = panels[: len(named)]
+    for ax, name in zip(panels, named, strict=True):
+        _lay_out(ax)
+        ax.set_title(name, fontsize=13, color=INK, pad=6 if errors is None else 20)
+        if errors is not None:
+            text = f"{k}-NN error {100 * errors[name]:.1f} %"
+            ax.text(0.5, 1.01, text, transform=ax.transAxes, ha="center", va="bottom", fontsize=10, color=GREY)
+    if title is not None:
+        figure.suptitle(title, fontsize=15, color=INK)
+    if legend and colouring.scale is not None:
+        figure.set_figwidth(figure.get_figwidth() + 0.8)
+        _add_bar(figure, colouring, panels)
+    elif legend and 0 < len(colouring.names) <= LEGEND_CLASSES:
+        _add_legend(figure, colouring)
+    figure.draw_without_rendering()  # so that the layout is final
+    for ax, points in zip(panels, named.values(), strict=True):
+        _draw(ax, points, colouring, point_size)
+        if legend and LEGEND_CLASSES < len(colouring.names) <= MOST_CLASSES:
+            name_classes(ax, points, colouring)
+    save(figure, path)
+    return figure
+
+
+def _check_size(point_size: float | None, caller: str) -> None:
+    if point_size is not None and not point_size > 0:
+        raise ValueError(f"The 'point_size' parameter of {caller} must be > 0. Got {point_size!r} instead.")
+
+
+def _errors(named: dict[str, Floats], values: NDArray[Any], colouring: Colouring, k: int) -> dict[str, float]:
+    from tsee.metrics import knn_error  # with torch, which a picture alone can do without
+
+    if not colouring.names:
+        raise ValueError("The 'k' parameter of compare needs labels that are classes: leave it out, or give such.")
+    known = colouring.known
+    return {name: knn_error(Y[known], values[known], k=k)[k] for name, Y in named.items()}
+
+
+def _lay_out(ax: Axes) -> None:
+    """The directions and units of a map mean nothing, but its scales are equal."""
+    ax.set_axis_off()
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.margins(0.03)
+
+
+def _draw(ax: Axes, points: Floats, colouring: Colouring, size: float | None) -> None:
+    """Draw points as dots or as shades of their density: those without a label, then the others over them."""
+    for chosen, n_alike in ((~colouring.known, len(points)), (colouring.known, int(colouring.known.sum()))):
+        if not chosen.any():
+            continue
+        # A few points with a label are large enough to be found among very many without.
+        diameter = size or _diameter(ax, n_alike)
+        if int(chosen.sum()) > MOST_DOTS:
+            shade(ax, points[chosen], *colouring.mixing(chosen), diameter)
+        else:
+            _draw_dots(ax, points[chosen], colouring.colours[chosen], diameter)
+
+
+def _draw_dots(ax: Axes, points: Floats, colours: Floats, diameter: float) -> None:
+    order = np.random.default_rng(0).permutation(len(points))  # so that no class hides another
+    alpha = float(np.clip(1.3 - 0.13 * np.log10(len(points)), 0.5, 0.9))
+    x, y = points[order].T
+    ax.scatter(x, y, c=colours[order], s=diameter**2, alpha=alpha, linewidths=0, rasterized=True)
+
+
+def _diameter(ax: Axes, n_points: int) -> float:
+    """Of a point in 1/72 inch: side by side, all of them would cover a fifth of the axes."""
+    area = ax.bbox.width * ax.bbox.height * (72 / ax.figure.dpi) ** 2
+    return float(np.clip(np.sqrt(area / 5 / n_points), 0.8, 5))
+
+
+def _add_bar(figure: Any, colouring: Colouring, ax: Any) -> None:
+    bar = figure.colorbar(colouring.scale, ax=ax, shrink=0.6, aspect=30, pad=0.02, extend="both")
+    bar.outline.set_visible(False)
+
+
+def _add_legend(figure: Figure, colouring: Colouring) -> None:
+    """The classes in a row below all maps, or in as few as hold them."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], linestyle="none", marker="o", markersize=7, color=colour, markeredgewidth=0)
+        for colour in colouring.palette
+    ]
+    column = (6.5 * max(len(name) for name in colouring.names) + 30) / 72  # about its width in inches
+    columns = int(np.clip(figure.get_figwidth() / column, 1, len(handles)))
+    figure.set_figheight(figure.get_figheight() + 0.15 + 0.22 * -(-len(handles) // columns))
+    figure.legend(
+        handles,
+        colouring.names,
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        handletextpad=0.2,
+        columnspacing=1.2,
+    )
