@@ -30,7 +30,7 @@ CHROMIUM = command -v chromium || { [ "$$(id -u)" = 0 ] && apt-get -qq update &&
 
 test: lint  ## ruff, mypy and the whole test suite
 	@{ $(CHROMIUM); } >/dev/null 2>&1 || true
-	$(BIN)/python -m pytest --timeout=900 $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --timeout=900 --numprocesses=auto --maxprocesses=8 $(PYTEST_ARGS)
 
 lint: $(VENV)/.test  ## ruff and mypy only
 	$(BIN)/ruff check .

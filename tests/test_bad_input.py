@@ -89,6 +89,7 @@ BAD_PARAMETERS = {
     "optimizer": ["sgd", None],
     "device": [3, None],
     "random_state": ["seed", -1, 1.5],
+    "checkpoint": [3, True],
     "verbose": ["yes", None],
     "spare_dimensions": [-1, 1.5, None],
     "n_factors": [0, 1.5],

@@ -99,6 +99,7 @@ VALUES = {
     "optimizer": "cg",
     "exemplars": "centres",
     "activation": "tanh",
+    "checkpoint": "state",
 }
 
 

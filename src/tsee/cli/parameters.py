@@ -26,7 +26,7 @@ PHRASES = {
     "None": "none",
     "``": "",
 }
-METAVARS = {"an integer": "INTEGER", "a number": "NUMBER", "a list": "SIZES", "a torch device": "DEVICE"}
+METAVARS = {"an integer": "INTEGER", "a number": "NUMBER", "a list": "SIZES", "a torch device": "DEVICE", "a path": "FOLDER"}
 LITTLE = "tsee.cli.parameters.little"
 
 
@@ -112,7 +112,8 @@ class _ParameterOption(click.Option):
                 f"{self.opts[0]} is a parameter of {' and '.join(self.methods)}, not of {method}: leave it out, or "
                 "choose another --method."
             )
-        value = _parse(text, many=isinstance(self.methods[method], tuple))
+        is_path = self.parameter.must_be.startswith("a path")  # of which one may be called 7
+        value = text if is_path else _parse(text, many=isinstance(self.methods[method], tuple))
         if not self.parameter.accepts(value):
             must_be = _for_command_line(self.parameter.must_be)
             raise click.BadParameter(f"It must be {must_be}. Got {text!r} instead.", param=self)

@@ -254,9 +254,10 @@ PARAMETERS: dict[str, Parameter] = {
     "checkpoint": Parameter(
         "a path or None",
         _or_none(lambda value: isinstance(value, str | PathLike)),
-        "A folder in which the state of training is kept, every 20 seconds and when the process is told to end. A fit of the same data "
-        "with the same parameters that finds such a state there goes on from it, and ends as it would have ended had "
-        "it not been stopped. Once a fit is done its state is removed. Several processes must all see the folder.",
+        "A folder in which the state of training is kept, every 20 seconds and when the process is told to end. A fit "
+        "of the same data with the same parameters that finds such a state there goes on from it, and ends as it would "
+        "have ended had it not been stopped. Once a fit is done its state is removed. Several processes must all see "
+        "the folder.",
     ),
     "verbose": Parameter(
         "True or False",
