@@ -25,7 +25,11 @@ def joined() -> Iterator[None]:
     if not several or not dist.is_available() or dist.is_initialized():
         yield
         return
-    dist.init_process_group()
+    store, own_rank, n_processes = next(dist.rendezvous("env://"))  # type: ignore[attr-defined]
+    # Of processes that were started again, those before them have left addresses in the store, where nobody answers.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = dist.PrefixStore(f"tsee/{attempt}", store)  # type: ignore[attr-defined]
+    dist.init_process_group(store=store, rank=own_rank, world_size=n_processes)
     try:
         yield
     finally:

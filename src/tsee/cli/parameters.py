@@ -26,7 +26,13 @@ PHRASES = {
     "None": "none",
     "``": "",
 }
-METAVARS = {"an integer": "INTEGER", "a number": "NUMBER", "a list": "SIZES", "a torch device": "DEVICE", "a path": "FOLDER"}
+METAVARS = {
+    "an integer": "INTEGER",
+    "a number": "NUMBER",
+    "a list": "SIZES",
+    "a torch device": "DEVICE",
+    "a path": "FOLDER",
+}
 LITTLE = "tsee.cli.parameters.little"
 
 
