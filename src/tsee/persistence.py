@@ -24,7 +24,8 @@ import torch
 from torch import Tensor, nn
 
 from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
-from tsee.estimators.base import ParametricMap, resolve_device
+from tsee.estimators.base import ParametricMap
+from tsee.estimators.fitting import resolve_device
 from tsee.files.errors import obstacle
 from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.novelty import Reach

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tsee.cli import main
-from tsee.estimators import base, losses
+from tsee.estimators import fitting, losses
 
 ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs" / "command-line.md").read_text()
@@ -26,7 +26,7 @@ def test_the_readme_has_the_first_block_of_the_manual():
 def test_the_manual_is_true(run, tmp_path, monkeypatch):
     """With less training than a user has."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(base, "MAX_EPOCHS", 2)
+    monkeypatch.setattr(fitting, "MAX_EPOCHS", 2)
     free = losses.free_places
     monkeypatch.setattr(losses, "free_places", lambda *places, **given: free(*places, **{**given, "n_iterations": 5}))
     results = {}

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from tsee.data import blocks, check_rows, dense
-from tsee.estimators.base import Deep, HighOrder, Objective, ParametricMap, Plan, places_by, resolve_perplexity
+from tsee.estimators.base import Deep, HighOrder, ParametricMap
+from tsee.estimators.fitting import Objective, Plan, places_by, resolve_perplexity
 from tsee.estimators.losses import Full, Neighborhoods, Noise, Own, Sampled, among
 from tsee.estimators.parameters import check_parameters, documented
 from tsee.exemplars import choose_centres, choose_points, take, take_own

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from tsee.affinities import Affinities, conditional_probabilities, gaussian, precisions, to_double
 from tsee.data import blocks, blocks_in_cache
-from tsee.estimators.base import ParametricMap, Plan, places_by
+from tsee.estimators.base import ParametricMap
+from tsee.estimators.fitting import Plan, places_by
 from tsee.layout import free_places, settle
 from tsee.messages import TrainingWarning, warn
 from tsee.neighbors import Candidates, nearest

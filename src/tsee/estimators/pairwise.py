@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from tsee.affinities import joint_probabilities
-from tsee.estimators.base import Deep, HighOrder, Objective, ParametricMap, Plan, resolve_perplexity
+from tsee.estimators.base import Deep, HighOrder, ParametricMap
+from tsee.estimators.fitting import Objective, Plan, resolve_perplexity
 from tsee.estimators.parameters import documented
 from tsee.objectives import pairwise_loss
 from tsee.parallel import largest

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tsee.estimators.base import ParametricMap, places_by
+from tsee.estimators.base import ParametricMap
+from tsee.estimators.fitting import places_by
 from tsee.estimators.losses import PLACE_NEIGHBORS, PLACE_PERPLEXITY, ROUNDING
 from tsee.explorer.packing import Arrays
 from tsee.layout import SETTLING

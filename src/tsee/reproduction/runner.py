@@ -25,7 +25,7 @@ from torch import nn
 import tsee
 from tsee.data import blocks
 from tsee.datasets import Split, load_coil100, load_digits, load_fashion, load_mnist
-from tsee.estimators.base import TRANSFORM_ROWS
+from tsee.estimators.fitting import TRANSFORM_ROWS
 from tsee.messages import TrainingWarning
 from tsee.metrics import knn_error, quality_score
 from tsee.networks import DeepNetwork, HighOrderNetwork
