@@ -42,6 +42,9 @@ dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
 rank, size = dist.get_rank(), dist.get_world_size()
 """
 
+# One that leaves while another still listens to it makes that one fail.
+PARTING = "\ndist.barrier()\ndist.destroy_process_group()\n"
+
 
 def _free_port() -> int:
     with socket.socket() as server:
@@ -55,7 +58,7 @@ def _start(script: str, size: int, *arguments: object) -> list[subprocess.Popen[
     processes = []
     for rank in range(size):
         environment = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        command = [sys.executable, "-c", PEER + textwrap.dedent(script), *map(str, arguments)]
+        command = [sys.executable, "-c", PEER + textwrap.dedent(script) + PARTING, *map(str, arguments)]
         processes.append(
             subprocess.Popen(
                 command,
