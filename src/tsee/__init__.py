@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tsee import anndata, datasets, metrics, onnx, plots
+    from tsee.batches import transform_batches
     from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
     from tsee.messages import DataWarning, ExportWarning, TrainingWarning
     from tsee.persistence import ModelError, load
@@ -31,6 +32,7 @@ __all__ = [
     "metrics",
     "onnx",
     "plots",
+    "transform_batches",
 ]
 
 # Where each name is that is no module itself. It is imported when first used: torch takes seconds, and the command's
@@ -39,6 +41,7 @@ _HOMES = {
     **dict.fromkeys(("DtSEE", "HotSEE", "HotSNE", "PtSNE"), "estimators"),
     **dict.fromkeys(("DataWarning", "ExportWarning", "TrainingWarning"), "messages"),
     **dict.fromkeys(("ModelError", "load"), "persistence"),
+    "transform_batches": "batches",
 }
 
 

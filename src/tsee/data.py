@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from os import PathLike
 from typing import Any
 
@@ -18,7 +19,7 @@ from tsee.files.opening import has_columns
 from tsee.files.rows import ChosenColumns, Rows, check_numeric
 from tsee.messages import DataWarning, warn
 
-__all__ = ["blocks", "blocks_in_cache", "check_rows", "dense"]
+__all__ = ["blocks", "blocks_in_cache", "check_rows", "dense", "unnamed"]
 
 # Rows in a block: enough to fill matrix products, few enough for wide data to stay small in memory.
 BLOCK_ROWS = 1024
@@ -186,3 +187,10 @@ def _check_finite(X: Any, columns: list[Any], start: int = 0) -> None:
             f"X contains {what} in row {start + row}, column {name}: fill such values in "
             "(for example with sklearn.impute.SimpleImputer) or leave those rows out."
         )
+
+
+def unnamed(function: Callable[[Any], np.ndarray], rows: Any) -> np.ndarray:
+    """A function of an estimator of rows without names, whose columns have been matched with its own already."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return function(rows)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tsee.data import unnamed
 from tsee.files import DataFileError, MapWriter, Table, open_table
 from tsee.files.errors import UnnamedColumnsError, listed
 from tsee.persistence import ModelError, load
@@ -74,7 +74,7 @@ def placed(model: Any, table: Table, *, quiet: bool) -> Iterator[tuple[slice, An
 
 def _places(model: Any, block: Any, start: int, table: Table) -> np.ndarray:
     try:
-        return _unnamed(model.transform, block)
+        return unnamed(model.transform, block)
     except ValueError as error:
         row = re.match(r"Row (\d+) of X (.*)", str(error))
         if row is None:
@@ -91,17 +91,10 @@ def write_places(
     with MapWriter(path, table, columns=columns) as writer:
         if places is None:
             for _, rows, block in placed(model, table, quiet=quiet):
-                writer.write(np.column_stack([block, _unnamed(model.novelty, rows)]) if novelty else block)
+                writer.write(np.column_stack([block, unnamed(model.novelty, rows)]) if novelty else block)
         else:
             for start in range(0, len(places), MOST):
                 writer.write(places[start : start + MOST])
-
-
-def _unnamed(function: Callable[[Any], np.ndarray], block: Any) -> np.ndarray:
-    """A function of a block, which has no names: those of the table have been matched."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return function(block)
 
 
 def check_not_input(path: Path, table: Table) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,11 +20,14 @@ from tsee.cli.options import (
 
 __all__ = ["transform"]
 
+# The endings of maps that can have a column more.
+WITH_COLUMNS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+
 
 @click.command()
 @model_argument
 @data_argument
-@output_option("OUT", "File for the map: .csv, .tsv (also .gz), .parquet, .npy, .npz or .h5ad.")
+@output_option("OUT", "File for the map: .csv, .tsv (also .gz), .parquet, .npy, .npz or .h5ad; or a folder.")
 @click.option("--novelty", is_flag=True, help="Add how unlike the data of fit each row is, from 0 to 1.")
 @reading_options
 @placing_options
@@ -49,22 +53,74 @@ def transform(
     places as obsm["X_tsee"]. Rows are read, placed and written in blocks, so DATA may be larger than memory. OUT is
     there whole or not at all. With --novelty a column of that name says what share of the rows that the model was
     fitted with lie nearer to their exemplars: above 0.99, a row hardly belongs on the map.
-    """
-    from tsee.cli.placing import check_not_input, load_model, open_matching, write_places
-    from tsee.files import MapWriter
 
-    if novelty and not output.name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")):
-        raise click.UsageError("--novelty adds a column, and so goes with text and Parquet only.")
+    Where DATA is a folder and OUT a name without an ending, OUT becomes a folder with a map for each file of DATA.
+    Those that are there already are left alone, so the command can be given again after it was stopped, and any
+    number of workers can be given it at once, on one machine or on many that share the disk.
+    """
+    from tsee.cli.placing import load_model
+    from tsee.cli.shards import is_folder_of_maps
+
     voice = Voice(quiet, as_json)
     estimator = load_model(model, placement=placement, device=device)
-    with open_matching(estimator, data, label=label, columns=columns, drop=drop, key=key) as table:
+    if novelty and not hasattr(estimator, "novelty"):
+        raise ValueError(f"A {type(estimator).__name__} has no exemplars by which to tell --novelty.")
+    reading: dict[str, Any] = {"label": label, "columns": columns, "drop": drop, "key": key}
+    start = time.perf_counter()
+    if is_folder_of_maps(data, output):
+        _place_folder(voice, estimator, model, data, output, reading, novelty=novelty, start=start)
+        return
+    rows = _place_file(voice, estimator, data, output, reading, novelty=novelty, quiet=quiet)
+    seconds = time.perf_counter() - start
+    voice.say(f"Placed {rows:,} rows in {seconds:.1f} s: {output}")
+    voice.result({"map": output, "rows": rows, "seconds": round(seconds, 3)})
+
+
+def _place_file(
+    voice: Voice, estimator: Any, data: Path, output: Path, reading: dict[str, Any], *, novelty: bool, quiet: bool
+) -> int:
+    """Write the map of one file, and give the number of its rows."""
+    from tsee.cli.placing import check_not_input, open_matching, write_places
+    from tsee.files import DataFileError, MapWriter
+
+    if novelty and not output.name.lower().endswith(WITH_COLUMNS):
+        raise DataFileError(f"--novelty adds a column, which {str(output)!r} has no place for: use text or Parquet.")
+    with open_matching(estimator, data, **reading) as table:
         voice.note(table.notes, data)
         check_not_input(output, table)
         MapWriter(output, table)  # says now what is wrong with the path
-        if novelty and not hasattr(estimator, "novelty"):
-            raise ValueError(f"A {type(estimator).__name__} has no exemplars by which to tell --novelty.")
-        start = time.perf_counter()
         write_places(estimator, table, output, novelty=novelty, quiet=quiet)
-        seconds, rows = time.perf_counter() - start, len(table)
-    voice.say(f"Placed {rows:,} rows in {seconds:.1f} s: {output}")
-    voice.result({"map": output, "rows": rows, "seconds": round(seconds, 3)})
+        return len(table)
+
+
+def _place_folder(
+    voice: Voice,
+    estimator: Any,
+    model: Path,
+    data: Path,
+    output: Path,
+    reading: dict[str, Any],
+    *,
+    novelty: bool,
+    start: float,
+) -> None:
+    """Write a map for each file of a folder."""
+    from tsee.cli.shards import fingerprint, place_shards
+    from tsee.files import DataFileError
+
+    silent = Voice(quiet=True)
+    placement = getattr(estimator, "placement", None) or getattr(estimator, "placement_", "forward")
+    made_by = {"model": fingerprint(model), "placement": placement, "novelty": novelty, **reading}
+
+    def place(file: Path, target: Path) -> int:
+        return _place_file(silent, estimator, file, target, reading, novelty=novelty, quiet=True)
+
+    done = place_shards(place, data, output, made_by, quiet=voice.quiet)
+    seconds = time.perf_counter() - start
+    if done.failed:
+        raise DataFileError(f"{len(done.failed)} of the files could not be placed, all others are. {done.failed[0]}")
+    voice.say(f"Placed {done.rows:,} rows of {done.placed:,} files in {seconds:.1f} s: {output}")
+    if done.done_before or done.elsewhere:
+        voice.say(f"There already: {done.done_before:,} files. In the hands of other workers: {done.elsewhere:,}.")
+    counts = {"placed": done.placed, "there_already": done.done_before, "in_other_hands": done.elsewhere}
+    voice.result({"maps": output, "rows": done.rows, "files": counts, "seconds": round(seconds, 3)})

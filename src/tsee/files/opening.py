@@ -12,7 +12,7 @@ from tsee.files import arrays, h5ad, parquet, text
 from tsee.files.errors import DataFileError, reading
 from tsee.files.table import Table
 
-__all__ = ["has_columns", "open_table"]
+__all__ = ["data_files", "has_columns", "open_table"]
 
 # The first bytes of a file tell its kind surely where it has such.
 MAGIC = {
@@ -159,16 +159,29 @@ def _kind(path: Path) -> tuple[str, list[Path]]:
 def _kind_of_folder(folder: Path) -> tuple[str, list[Path]]:
     if any((folder / name).exists() for name in (".zarray", ".zgroup", "zarr.json")):
         return "zarr", [folder]
-    found = [
-        entry
-        for entry in folder.rglob("*")
-        if entry.is_file() and not any(part.startswith((".", "_")) for part in entry.relative_to(folder).parts)
-    ]
+    found = _visible_files(folder)
     for ending, kind in ((".parquet", "parquet"), (".pq", "parquet"), (".npy", "npy")):
         files = arrays.in_order([entry for entry in found if entry.suffix.lower() == ending])
         if files:
             return kind, files
     raise DataFileError(f"The folder {str(folder)!r} holds no .parquet or .npy files, and is no Zarr store.")
+
+
+def data_files(folder: Path) -> list[Path]:
+    """The data files in a folder, each a table of its own, in the order of their names."""
+    endings = tuple(ENDINGS) + tuple(end + gz for end in TEXT_ENDINGS for gz in ("", ".gz"))
+    found = arrays.in_order([entry for entry in _visible_files(folder) if entry.name.lower().endswith(endings)])
+    if not found:
+        raise DataFileError(f"The folder {str(folder)!r} holds no data files: write them as one of {KNOWN}.")
+    return found
+
+
+def _visible_files(folder: Path) -> list[Path]:
+    return [
+        entry
+        for entry in folder.rglob("*")
+        if entry.is_file() and not any(part.startswith((".", "_")) for part in entry.relative_to(folder).parts)
+    ]
 
 
 def _check_text(path: Path, compressed: bool) -> None:

@@ -19,7 +19,7 @@ from tsee.files.h5ad import put_obsm
 from tsee.files.replacing import beside, put_in_place
 from tsee.files.table import Table
 
-__all__ = ["MapWriter", "write_map"]
+__all__ = ["MapWriter", "can_write", "write_map"]
 
 BLOCK_ROWS = 2**16
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -332,21 +332,32 @@ class _H5adSink(_Sink):
         self._file.close()
 
 
+SINKS: dict[str, type[_Sink]] = {".npy": _NpySink, ".npz": _NpzSink, ".parquet": _ParquetSink, ".h5ad": _H5adSink}
+
+
+def can_write(path: Path) -> bool:
+    """Whether a map can have a file of this ending."""
+    return _is_text(path) or path.suffix.lower() in SINKS
+
+
+def _is_text(path: Path) -> bool:
+    ending = path.suffix.lower()
+    return (path.with_suffix("").suffix.lower() if ending == ".gz" else ending) in DELIMITERS
+
+
 def _sink_class(path: Path, table: Table | None) -> type[_Sink]:
     ending = path.suffix.lower()
-    inner = path.with_suffix("").suffix.lower() if ending == ".gz" else ending
-    if inner in DELIMITERS:
+    if _is_text(path):
         return _TextSink
     if ending == ".h5ad" and (table is None or table.kind != "h5ad"):
         raise DataFileError(
             f"{str(path)!r} would be a copy of an .h5ad input, and there is none: choose .csv or .parquet."
         )
-    sinks: dict[str, type[_Sink]] = {".npy": _NpySink, ".npz": _NpzSink, ".parquet": _ParquetSink, ".h5ad": _H5adSink}
-    if ending not in sinks:
+    if ending not in SINKS:
         raise DataFileError(f"A map cannot be written to {str(path)!r}: choose one of the endings {KNOWN}.")
     if ending == ".parquet":
         require("pyarrow.parquet", "parquet", path)
-    return sinks[ending]
+    return SINKS[ending]
 
 
 def _fields(values: np.ndarray) -> list[Any]:
