@@ -16,11 +16,16 @@ def naive(X, E, k, exclude=None):
     return indices[:, :k], distances[:, :k]
 
 
+def small_tiles(monkeypatch):
+    sizes = {"BLOCK_ROWS": 64, "FEW_ROWS": 10, "TILE_SCORES": 64 * 100, "GROUP_OF_GROUPS": 2, "WORTH_GROUPING": 2}
+    for name, value in sizes.items():
+        monkeypatch.setattr(neighbors, name, value)
+
+
 @pytest.mark.parametrize(("n", "z", "k"), [(5, 7, 3), (300, 1000, 4), (40, 5000, 30), (3, 4, 4)])
 def test_equals_all_distances(n, z, k, monkeypatch):
     # Small tiles, so that these sizes cross every boundary: rows, columns, groups and their rest.
-    monkeypatch.setattr(neighbors, "BLOCK_SCORES", 64 * 1500)
-    monkeypatch.setattr(neighbors, "GROUP", 8)
+    small_tiles(monkeypatch)
     generator = torch.Generator().manual_seed(n)
     X, E = torch.randn(n, 6, generator=generator), torch.randn(z, 6, generator=generator)
     indices, distances = nearest(X, E, k)
@@ -29,7 +34,8 @@ def test_equals_all_distances(n, z, k, monkeypatch):
     torch.testing.assert_close(distances.double(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_row_is_not_its_own_neighbour():
+def test_a_row_is_not_its_own_neighbour(monkeypatch):
+    small_tiles(monkeypatch)
     X = torch.randn(500, 3, generator=torch.Generator().manual_seed(0))
     own = torch.arange(500)
     own[::3] = -1

@@ -11,11 +11,14 @@ from tsee.data import blocks
 
 __all__ = ["Candidates", "nearest"]
 
-# Scores of a block of rows that are made at a time: few enough to stay near the processor until they are searched.
-BLOCK_SCORES = 2**22
-FEWEST_ROWS, MOST_ROWS = 16, 1024
-# Candidates are first compared by the minimum of a group of this many.
-GROUP = 64
+# Queries that are searched for together, and how many of them at a time once few candidates are left.
+BLOCK_ROWS, FEW_ROWS = 512, 64
+# Scores that are made at a time: few enough to be in a processor's cache when their minima are taken.
+TILE_SCORES, TILE_SCORES_ON_DEVICE = 2**19, 2**26
+# Candidates are first compared by the minimum of a group of this many, groups by that of this many groups.
+GROUP, GROUP_OF_GROUPS = 8, 16
+# Groups there must be for each that is chosen, or all scores are searched at once.
+WORTH_GROUPING = 16
 # Candidates taken beyond those wanted, so that rounding cannot keep out one that is nearer.
 MARGIN = 8
 
@@ -46,7 +49,7 @@ def nearest(X: Tensor, E: Tensor | Candidates, k: int, *, exclude: Tensor | None
     E = candidates.rows
     indices = torch.empty((n, k), dtype=torch.int64)
     distances = torch.empty((n, k), dtype=E.dtype)
-    for rows in blocks(n, min(max(BLOCK_SCORES // len(E), FEWEST_ROWS), MOST_ROWS)):
+    for rows in blocks(n, BLOCK_ROWS):
         block = X[rows].to(device=E.device, dtype=E.dtype)
         own = None if exclude is None else exclude[rows].to(E.device)
         found, squared, certain = _nearest_block(block, candidates, k, own)
@@ -68,7 +71,7 @@ class Candidates:
         self.centre = rows.mean(0)
         centred = rows - self.centre
         half_norms = centred.square().sum(1) / 2
-        self.factors = torch.cat([-centred, half_norms[:, None]], 1).T  # one product gives the scores
+        self.factors = torch.cat([-centred, half_norms[:, None]], 1)  # one product with [x, 1] gives the scores
         self.largest = half_norms.max()
 
     @cached_property
@@ -83,12 +86,8 @@ def _nearest_block(
     """The k nearest, their squared distances, and whether no other can be nearer, given what rounding loses."""
     wanted = min(k + MARGIN, len(candidates.rows))
     centred = block - candidates.centre
-    # |x - e|^2 / 2 less the part that is the same for every candidate: (rows, candidates)
-    scores = torch.cat([centred, centred.new_ones(len(centred), 1)], 1) @ candidates.factors
-    if exclude is not None:
-        rows = torch.nonzero(exclude >= 0).squeeze(1)
-        scores[rows, exclude[rows]] = torch.inf
-    score, found = _smallest(scores, wanted)
+    queries = torch.cat([centred, centred.new_ones(len(centred), 1)], 1)
+    score, found = _smallest_scores(queries, candidates.factors, wanted, exclude)
     # In the order of their numbers, so that of two at the same distance the first is first.
     found, order = found.sort(dim=1)  # (rows, wanted)
     score = score.gather(1, order)
@@ -97,28 +96,75 @@ def _nearest_block(
     squared.masked_fill_(torch.isinf(score), torch.inf)
     squared, order = squared.sort(dim=1, stable=True)
     half_norm = centred.square().sum(1) / 2
-    bound = 8 * torch.finfo(block.dtype).eps * (half_norm + candidates.largest)
+    bound = 16 * torch.finfo(block.dtype).eps * (half_norm + candidates.largest)
     certain = squared[:, k - 1] / 2 < score.amax(1) + half_norm - bound
     if wanted == len(candidates.rows):
         certain = torch.ones_like(certain)
     return found.gather(1, order)[:, :k], squared[:, :k], certain
 
 
-def _smallest(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The ``k`` smallest of each row, unsorted, and their columns.
+def _smallest_scores(queries: Tensor, factors: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The ``k`` smallest of ``queries @ factors.T`` in each row, unsorted, and their columns.
 
-    The k smallest lie in the k groups of smallest minimum, so that only those are searched:
-    one vectorised pass in place of a selection over all of them.
+    The k smallest lie in the k groups of smallest minimum, or among one group more where one candidate is excluded.
+    The product is made in tiles that stay in cache until the minima of their groups are taken, and is not kept;
+    the few scores in the chosen groups are made again.
     """
-    rows, columns = scores.shape
-    groups = columns // GROUP
-    if groups < 2 * k:
+    width = factors.shape[1]
+    n_groups = len(factors) // GROUP
+    n_chosen = k + (exclude is not None)
+    if n_groups < WORTH_GROUPING * n_chosen:
+        scores = queries @ factors.T
+        if exclude is not None:
+            rows = torch.nonzero(exclude >= 0).squeeze(1)
+            scores[rows, exclude[rows]] = torch.inf
         return scores.topk(k, dim=1, largest=False, sorted=False)
-    whole = groups * GROUP
-    minima = scores[:, :whole].view(rows, GROUP, groups).amin(1)  # (rows, groups)
-    chosen = minima.topk(k, dim=1, largest=False, sorted=False).indices  # (rows, k)
-    members = chosen[:, :, None] + groups * torch.arange(GROUP, device=scores.device)
-    rest = torch.arange(whole, columns, device=scores.device).expand(rows, -1)
-    columns_left = torch.cat([members.flatten(1), rest], 1)
-    score, position = scores.gather(1, columns_left).topk(k, dim=1, largest=False, sorted=False)
-    return score, columns_left.gather(1, position)
+    whole = n_groups * GROUP
+    chosen = _smallest(_group_minima(queries, factors[:whole]), n_chosen)  # (rows, n_chosen)
+    groups = factors[:whole].view(n_groups, GROUP * width)
+    rest = torch.arange(whole, len(factors), device=factors.device)
+    smallest, columns = [], []
+    for rows in blocks(len(queries), FEW_ROWS):
+        few = queries[rows]
+        members = groups.index_select(0, chosen[rows].flatten()).view(len(few), n_chosen * GROUP, width)
+        scores = torch.cat([torch.bmm(members, few[:, :, None]).squeeze(2), few @ factors[whole:].T], 1)
+        own = (chosen[rows, :, None] * GROUP + torch.arange(GROUP, device=factors.device)).flatten(1)
+        own = torch.cat([own, rest.expand(len(few), -1)], 1)  # which candidate each score is of
+        if exclude is not None:
+            scores.masked_fill_(own == exclude[rows, None], torch.inf)
+        score, position = scores.topk(k, dim=1, largest=False, sorted=False)
+        smallest.append(score)
+        columns.append(own.gather(1, position))
+    return torch.cat(smallest), torch.cat(columns)
+
+
+def _group_minima(queries: Tensor, factors: Tensor) -> Tensor:
+    """The smallest score in each group of consecutive candidates: (rows, groups)."""
+    n_rows, n_groups = len(queries), len(factors) // GROUP
+    turned = queries.T.contiguous()
+    tile_scores = TILE_SCORES if queries.device.type == "cpu" else TILE_SCORES_ON_DEVICE
+    size = min(max(1, tile_scores // (GROUP * n_rows)), n_groups)
+    tile = queries.new_empty(size * GROUP, n_rows)
+    minima = queries.new_empty(n_rows, n_groups)
+    for groups in blocks(n_groups, size):
+        few = factors[groups.start * GROUP : groups.stop * GROUP]
+        scores = torch.mm(few, turned, out=tile[: len(few)])
+        minima[:, groups] = scores.view(-1, GROUP, n_rows).amin(1).T
+    return minima
+
+
+def _smallest(minima: Tensor, k: int) -> Tensor:
+    """The columns of the ``k`` smallest of each row, unsorted, by the same grouping once more."""
+    rows, columns = minima.shape
+    n_groups = columns // GROUP_OF_GROUPS
+    if n_groups < 2 * k:
+        return minima.topk(k, dim=1, largest=False, sorted=False).indices
+    whole = n_groups * GROUP_OF_GROUPS
+    # Here a group is every n_groups-th column: along the rows the minimum is vectorised.
+    least = minima[:, :whole].view(rows, GROUP_OF_GROUPS, n_groups).amin(1)
+    chosen = least.topk(k, dim=1, largest=False, sorted=False).indices  # (rows, k)
+    members = chosen[:, :, None] + n_groups * torch.arange(GROUP_OF_GROUPS, device=minima.device)
+    rest = torch.arange(whole, columns, device=minima.device).expand(rows, -1)
+    left = torch.cat([members.flatten(1), rest], 1)
+    position = minima.gather(1, left).topk(k, dim=1, largest=False, sorted=False).indices
+    return left.gather(1, position)

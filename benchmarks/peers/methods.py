@@ -1,0 +1,161 @@
+"""One method on one data set, in a process of its own: ``python methods.py METHOD FOLDER``.
+
+The folder has ``train.npy`` and ``test.npy``; ``places-train.npy`` and ``places-test.npy`` are written to it. The last
+line of output is a JSON object of seconds and bytes. Methods have their defaults, but for the number of jobs, which is
+the number of cores, and a seed. This file runs in the environment of the peers and imports nothing but the method.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+CORES = os.cpu_count()
+
+
+def tsee(name, **parameters):
+    def make():
+        import tsee
+
+        see = getattr(tsee, name)
+        see = see.fast(**parameters) if parameters.pop("fast", False) else see(**parameters)
+        return see.set_params(random_state=0)
+
+    return make
+
+
+def umap():
+    from umap import UMAP
+
+    return UMAP()  # a seed would allow it one thread only
+
+
+def parametric_umap():
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    from umap.parametric_umap import ParametricUMAP
+
+    return ParametricUMAP()
+
+
+def opentsne():
+    from openTSNE import TSNE
+
+    class Estimator:
+        def fit_transform(self, X):
+            self.map = TSNE(n_jobs=CORES, random_state=0).fit(X)
+            return np.asarray(self.map)
+
+        def transform(self, X):
+            return np.asarray(self.map.transform(X))
+
+    return Estimator()
+
+
+def pacmap():
+    from pacmap import PaCMAP
+
+    class Estimator:
+        def fit_transform(self, X):
+            self.basis = X
+            self.map = PaCMAP(random_state=0, save_tree=True)
+            return self.map.fit_transform(X.copy())
+
+        def transform(self, X):
+            return self.map.transform(X.copy(), basis=self.basis.copy())
+
+    return Estimator()
+
+
+def parampacmap():
+    from parampacmap import ParamPaCMAP
+
+    return ParamPaCMAP()
+
+
+def torchdr():
+    import torchdr
+
+    return torchdr.UMAP(device="cpu", random_state=0)
+
+
+def sklearn_tsne():
+    from sklearn.manifold import TSNE
+
+    return TSNE(n_jobs=CORES, random_state=0)
+
+
+METHODS = {
+    "tsee": tsee("DtSEE"),
+    "tsee, forward": tsee("DtSEE", placement="forward"),
+    "tsee, fast": tsee("DtSEE", fast=True),
+    "tsee, HotSEE": tsee("HotSEE"),
+    "PaCMAP": pacmap,
+    "umap-learn": umap,
+    "openTSNE": opentsne,
+    "ParametricUMAP": parametric_umap,
+    "ParamPaCMAP": parampacmap,
+    "TorchDR UMAP": torchdr,
+    "scikit-learn TSNE": sklearn_tsne,
+}
+
+
+def memory(field):
+    """A line of what Linux knows of this process, in MiB."""
+    return int(Path("/proc/self/status").read_text().partition(field)[2].split()[0]) / 1024
+
+
+class Peak:
+    """The most memory while a block ran beyond what there was at its start, sampled: peaks of before do not count."""
+
+    def __enter__(self):
+        self.start = self.most = memory("VmRSS:")
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while not self.done.wait(0.05):
+            self.most = max(self.most, memory("VmRSS:"))
+
+    def __exit__(self, *error):
+        self.done.set()
+        self.thread.join()
+
+
+def main():
+    method, folder = sys.argv[1], Path(sys.argv[2])
+    X, X_test = np.load(folder / "train.npy"), np.load(folder / "test.npy")
+    estimator = METHODS[method]()  # imports are not timed
+    result = {}
+    with Peak() as peak:
+        start = time.perf_counter()
+        Y = estimator.fit_transform(X)
+        result["fit s"] = time.perf_counter() - start
+    result["memory beyond the data MiB"] = peak.most - peak.start
+    np.save(folder / "places-train.npy", np.asarray(Y, dtype=np.float32))
+    print(json.dumps(result), flush=True)
+    if not hasattr(estimator, "transform"):
+        return
+    try:
+        start = time.perf_counter()
+        Y_test = estimator.transform(X_test)
+        result["transform s"] = time.perf_counter() - start
+        np.save(folder / "places-test.npy", np.asarray(Y_test, dtype=np.float32))
+        times = []
+        for i in range(3 if result["transform s"] > 1 else 20):
+            start = time.perf_counter()
+            estimator.transform(X_test[i : i + 1])
+            times.append(time.perf_counter() - start)
+        result["one row ms"] = 1000 * min(times)
+    except NotImplementedError:
+        pass
+    print(json.dumps(result), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""What the cost model of docs/scaling.md says, beside what one and two processes take on this machine.
+
+    python benchmarks/scaling.py                       # the parts of a step and of a round of k-means, and whole fits
+    TSEE_DATA=folder python benchmarks/scaling.py map  # the map of MNIST by one process and by two
+
+Every process has one thread, so that two of them have the cores of one machine to themselves. Results go to
+benchmarks/results/scaling*.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+RESULTS = Path(__file__).parent / "results"
+ROWS, FEATURES, BATCH, CENTRES = 40_000, 50, 1024, 1000
+
+
+def clusters(n_rows: int) -> np.ndarray:
+    random = np.random.default_rng(0)
+    centres = 4 * random.normal(size=(30, FEATURES))
+    return (centres[random.integers(30, size=n_rows)] + random.normal(size=(n_rows, FEATURES))).astype(np.float32)
+
+
+def timed(work: Any, repeats: int) -> float:
+    """Seconds of one call, the median."""
+    work()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def parts(share: np.ndarray, n_processes: int) -> dict[str, float]:
+    """Each part of the model by itself: an evaluation with its gradient, and an all-reduce of a network's size."""
+    from tsee.networks import DeepNetwork
+
+    network = DeepNetwork(FEATURES, 10, hidden_layers=(512, 512, 512))
+    rows = torch.from_numpy(share[: 2 * BATCH // n_processes])
+
+    def evaluate() -> None:
+        network.zero_grad()
+        network(rows).square().mean().backward()
+
+    weights = sum(p.numel() for p in network.parameters())
+    result = {"weights": weights, "us per evaluation": 1e6 * timed(evaluate, 15) / len(rows)}
+    if n_processes > 1:
+        message = torch.zeros(weights)
+        result["ms per all-reduce of the gradient"] = 1e3 * timed(lambda: dist.all_reduce(message), 15)
+        places = torch.zeros(BATCH // n_processes, 10)
+        into = [torch.zeros_like(places) for _ in range(n_processes)]
+        result["ms per gathering of the places"] = 1e3 * timed(lambda: dist.all_gather(into, places), 15)
+    return result
+
+
+def wholes(share: np.ndarray) -> dict[str, float]:
+    """A step of training and a round of k-means, from fits that differ in their number alone."""
+    import tsee
+
+    def seconds(**parameters: Any) -> float:
+        # Sampled among few exemplars, so that a fit is training and little else.
+        see = tsee.DtSEE(exemplars="centres", n_exemplars=CENTRES, batch_size=BATCH, random_state=0, **parameters)
+        start = time.perf_counter()
+        see.fit(share)
+        return time.perf_counter() - start
+
+    n_steps = -(-ROWS // BATCH)
+    few = seconds(max_epochs=1, kmeans_iterations=1)
+    step = (seconds(max_epochs=5, kmeans_iterations=1) - few) / (4 * n_steps)
+    # What a round takes when no centre moves any more is not taken away: the data are rounder than that.
+    rounds = (seconds(max_epochs=1, kmeans_iterations=9) - few) / 8
+    return {"ms per step": 1e3 * step, "ms per round of k-means": 1e3 * rounds}
+
+
+def in_group(rank: int, n_processes: int, port: int, work: str, queue: Any) -> None:
+    torch.set_num_threads(1)
+    if n_processes > 1:
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        dist.init_process_group("gloo", rank=rank, world_size=n_processes, timeout=timedelta(minutes=30))
+    result = mnist_map(rank, n_processes) if work == "map" else measure(rank, n_processes)
+    if rank == 0:
+        queue.put(result)
+    if n_processes > 1:
+        dist.destroy_process_group()
+
+
+def measure(rank: int, n_processes: int) -> dict[str, float]:
+    share = clusters(ROWS)[rank * ROWS // n_processes : (rank + 1) * ROWS // n_processes]
+    found = {**parts(share, n_processes), **wholes(share)}
+    return {name: round(value, 3) for name, value in found.items()}
+
+
+def mnist_map(rank: int, n_processes: int) -> dict[str, Any]:
+    import tsee
+
+    data = tsee.datasets.load_mnist()
+    see = tsee.DtSEE(random_state=0)
+    start = time.perf_counter()
+    see.fit(data.x_train[rank::n_processes])
+    seconds = time.perf_counter() - start
+    result: dict[str, Any] = {}
+    if rank == 0:
+        result = {"fit s": round(seconds, 1)}
+        for placement in ("refined", "forward"):
+            see.set_params(placement=placement)
+            places = see.transform(data.x_train), see.transform(data.x_test)
+            errors = tsee.metrics.knn_error(places[0], data.y_train, places[1], data.y_test, k=(1, 5))
+            result[placement] = {f"{k}-NN error %": round(100 * error, 2) for k, error in errors.items()}
+    return result
+
+
+def group(n_processes: int, work: str) -> dict[str, Any]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    context = mp.get_context("spawn")
+    queue = context.SimpleQueue()
+    mp.spawn(in_group, (n_processes, port, work, queue), nprocs=n_processes)
+    found: dict[str, Any] = queue.get()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("work", nargs="?", default="parts", choices=["parts", "map"])
+    work = parser.parse_args().work
+    result: dict[str, Any] = {f"{n} process{'es' * (n > 1)}": group(n, work) for n in (1, 2)}
+    if work == "parts":
+        one, two = result["1 process"], result["2 processes"]
+        overhead = one["ms per step"] - 2 * BATCH * one["us per evaluation"] / 1e3
+        messages = two["ms per all-reduce of the gradient"] + two["ms per gathering of the places"]
+        predicted = BATCH * two["us per evaluation"] / 1e3 + overhead / 2 + messages
+        result["a step besides its evaluations, 1 process, ms"] = round(overhead, 1)
+        result["a step of 2 processes, predicted ms"] = round(predicted, 1)
+        result["measured over predicted"] = round(two["ms per step"] / predicted, 2)
+        result["speed of 2 processes over 1, a step"] = round(one["ms per step"] / two["ms per step"], 2)
+        result["speed of 2 processes over 1, a round of k-means"] = round(
+            one["ms per round of k-means"] / two["ms per round of k-means"], 2
+        )
+    print(json.dumps(result, indent=2))
+    path = RESULTS / ("scaling.json" if work == "parts" else "scaling-map.json")
+    path.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
