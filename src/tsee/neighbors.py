@@ -74,6 +74,10 @@ class Candidates:
         self.factors = torch.cat([-centred, half_norms[:, None]], 1)  # one product with [x, 1] gives the scores
         self.largest = half_norms.max()
 
+    def __reduce__(self) -> tuple[type[Candidates], tuple[Tensor]]:
+        """Copied and pickled by the rows alone: the rest is made again."""
+        return Candidates, (self.rows,)
+
     @cached_property
     def precise(self) -> Candidates:
         """The same in float64."""
@@ -116,8 +120,8 @@ def _smallest_scores(queries: Tensor, factors: Tensor, k: int, exclude: Tensor |
     if n_groups < WORTH_GROUPING * n_chosen:
         scores = queries @ factors.T
         if exclude is not None:
-            rows = torch.nonzero(exclude >= 0).squeeze(1)
-            scores[rows, exclude[rows]] = torch.inf
+            known = torch.nonzero(exclude >= 0).squeeze(1)
+            scores[known, exclude[known]] = torch.inf
         return scores.topk(k, dim=1, largest=False, sorted=False)
     whole = n_groups * GROUP
     chosen = _smallest(_group_minima(queries, factors[:whole]), n_chosen)  # (rows, n_chosen)

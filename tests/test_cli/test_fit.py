@@ -281,3 +281,12 @@ def test_interrupted_before_there_is_something_to_keep(run, folder, tmp_path, mo
     result = run("fit", folder / "flowers.csv", "-o", tmp_path / "model", "--quiet", code=130)
     assert result.stderr == "Interrupted.\n"
     assert not (tmp_path / "model").exists()
+
+
+def test_settings_for_speed(run, folder, tmp_path):
+    given = ["fit", folder / "flowers.csv", "--label", "kind", "-o", tmp_path / "model", "--max-epochs", "1", "--fast"]
+    run(*given, "--refinement", "7")
+    model = tsee.load(tmp_path / "model")
+    assert (model.hidden_layers, model.refinement) == ((256, 256, 256), 7)
+    result = run(*given, "--method", "pt-sne", code=2)
+    assert "pt-sne has no settings for speed" in result.stderr

@@ -26,6 +26,7 @@ __all__ = ["fit"]
     show_default=True,
     help="Method, by its name in the paper.",
 )
+@click.option("--fast", is_flag=True, help="Settings for speed: a smaller network and a shorter refinement.")
 @click.option("--map", "map_", type=PATH, metavar="OUT", help="Also write the map of DATA, as transform does.")
 @click.option("--resume", is_flag=True, help="Go on from the state in --checkpoint that a stopped fit has left.")
 @reading_options
@@ -34,6 +35,7 @@ def fit(
     data: Path,
     output: Path,
     method: str,
+    fast: bool,
     map_: Path | None,
     resume: bool,
     label: str | None,
@@ -59,7 +61,7 @@ def fit(
     from tsee.parallel import joined, rank, size
     from tsee.persistence import check_target
 
-    estimator = make_estimator(method, given, verbose=not quiet)
+    estimator = make_estimator(method, given, fast=fast, verbose=not quiet)
     _check_resume(estimator.checkpoint, resume)
     check_target(output)
     with joined(), open_table(data, label=label, columns=columns, drop=drop, key=key) as table:

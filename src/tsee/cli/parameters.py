@@ -126,7 +126,7 @@ class _ParameterOption(click.Option):
         return value
 
 
-def make_estimator(method: str, given: dict[str, str | None], **fixed: Any) -> Any:
+def make_estimator(method: str, given: dict[str, str | None], *, fast: bool = False, **fixed: Any) -> Any:
     """The estimator of a method with the parameters whose options were given.
 
     Parameters
@@ -135,6 +135,8 @@ def make_estimator(method: str, given: dict[str, str | None], **fixed: Any) -> A
         One of `METHODS`.
     given : dict of str to str or None
         The text of each option, None where it was not given.
+    fast : bool
+        With the method's settings for speed in place of the defaults.
     fixed : dict
         Parameters that have no option.
     """
@@ -145,7 +147,10 @@ def make_estimator(method: str, given: dict[str, str | None], **fixed: Any) -> A
         for option in _options()
         if option.name is not None and (text := given[option.name]) is not None
     }
-    return getattr(tsee.estimators, METHODS[method])(**values, **fixed)
+    estimator = getattr(tsee.estimators, METHODS[method])
+    if fast and not hasattr(estimator, "fast"):
+        raise click.UsageError(f"--fast goes with dt-see and hot-see: {method} has no settings for speed.")
+    return (estimator.fast if fast else estimator)(**values, **fixed)
 
 
 @functools.cache

@@ -243,9 +243,9 @@ class Sampled:
         return same_for_equal(exemplars, freed), complete
 
 
-def among(inputs: Tensor, exemplars: Tensor, places: Tensor) -> Tensor:
+def among(inputs: Tensor, exemplars: Candidates, places: Tensor) -> Tensor:
     """Places of inputs among those of their nearest exemplars; an input that is an exemplar has its place."""
-    k = min(PLACE_NEIGHBORS, len(exemplars))
+    k = min(PLACE_NEIGHBORS, len(exemplars.rows))
     found = torch.empty((len(inputs), places.shape[1]))
     for rows in blocks(len(inputs), SEARCH_ROWS):
         indices, distances = nearest(inputs[rows], exemplars, k)

@@ -1,0 +1,63 @@
+"""The pictures of docs/gallery.md: the map of each data set with the defaults, its held-out rows among the others.
+
+    TSEE_DATA=folder python benchmarks/gallery.py
+
+Pictures go to docs/gallery/, and the page of the digits; the errors beside them to benchmarks/results/gallery.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tsee
+
+ROOT = Path(__file__).parents[1]
+FASHION = ["T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"]
+GALLERY: dict[str, tuple[str, Any]] = {
+    "digits": ("1,797 handwritten digits of 8 x 8 pixels", tsee.datasets.load_digits),
+    "mnist": ("MNIST: 70,000 handwritten digits", tsee.datasets.load_mnist),
+    "fashion": ("Fashion-MNIST: 70,000 pieces of clothing", tsee.datasets.load_fashion),
+    "coil100": ("COIL-100: 100 objects on a turntable", tsee.datasets.load_coil100),
+}
+
+
+def show(name: str, folder: Path) -> dict[str, Any]:
+    title, load = GALLERY[name]
+    data = load()
+    see = tsee.DtSEE(random_state=0, verbose=True)
+    start = time.perf_counter()
+    Y = see.fit_transform(data.x_train)
+    seconds = time.perf_counter() - start
+    Y_new = see.transform(data.x_test)
+    labels = np.concatenate([data.y_train, data.y_test])
+    if name == "fashion":
+        labels = np.array(FASHION)[labels]
+    tsee.plots.scatter(np.concatenate([Y, Y_new]), labels, title=title, path=folder / f"{name}.png")
+    if name == "digits":
+        pictures = data.x_train.reshape(-1, 8, 8)
+        see.map(folder / "digits.html", columns={"digit": data.y_train}, images=pictures, title="Digits")
+    errors = tsee.metrics.knn_error(Y, data.y_train, Y_new, data.y_test, k=(1, 5))
+    return {"fit s": round(seconds, 1)} | {f"{k}-NN error %": round(100 * error, 2) for k, error in errors.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="*", choices=[*GALLERY, []], default=list(GALLERY))
+    names = parser.parse_args().data
+    folder, path = ROOT / "docs" / "gallery", ROOT / "benchmarks" / "results" / "gallery.json"
+    folder.mkdir(exist_ok=True)
+    results = json.loads(path.read_text()) if path.exists() else {}
+    for name in names:
+        results[name] = show(name, folder)
+        print(name, results[name], flush=True)
+        path.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
