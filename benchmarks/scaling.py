@@ -47,8 +47,9 @@ def timed(work: Any, repeats: int) -> float:
 def parts(share: np.ndarray, n_processes: int) -> dict[str, float]:
     """Each part of the model by itself: an evaluation with its gradient, and an all-reduce of a network's size."""
     from tsee.networks import DeepNetwork
+    from tsee.objectives import log_normalizer
 
-    network = DeepNetwork(FEATURES, 10, hidden_layers=(512, 512, 512))
+    network = DeepNetwork(FEATURES, 10, hidden_layers=(256, 256, 256))
     rows = torch.from_numpy(share[: 2 * BATCH // n_processes])
 
     def evaluate() -> None:
@@ -56,13 +57,18 @@ def parts(share: np.ndarray, n_processes: int) -> dict[str, float]:
         network(rows).square().mean().backward()
 
     weights = sum(p.numel() for p in network.parameters())
-    result = {"weights": weights, "us per evaluation": 1e6 * timed(evaluate, 15) / len(rows)}
+    optimizer = torch.optim.Adam(network.parameters())
+    ours, everyone = torch.randn(BATCH // n_processes, 10, requires_grad=True), torch.randn(BATCH, 10)
+    result = {
+        "weights": weights,
+        "us per evaluation": 1e6 * timed(evaluate, 15) / len(rows),
+        "ms per comparison of all pairs": 1e3 * timed(lambda: log_normalizer(ours, everyone).backward(), 15),
+        "ms per update of the weights": 1e3 * timed(optimizer.step, 15),
+    }
     if n_processes > 1:
-        message = torch.zeros(weights)
-        result["ms per all-reduce of the gradient"] = 1e3 * timed(lambda: dist.all_reduce(message), 15)
-        places = torch.zeros(BATCH // n_processes, 10)
-        into = [torch.zeros_like(places) for _ in range(n_processes)]
-        result["ms per gathering of the places"] = 1e3 * timed(lambda: dist.all_gather(into, places), 15)
+        for name, n_numbers in {"a number": 1, "the places": BATCH * 10, "the gradient": weights}.items():
+            message = torch.zeros(n_numbers)
+            result[f"ms per sum of {name}"] = 1e3 * timed(lambda message=message: dist.all_reduce(message), 30)
     return result
 
 
@@ -122,6 +128,16 @@ def mnist_map(rank: int, n_processes: int) -> dict[str, Any]:
     return result
 
 
+def model(found: dict[str, float], n_processes: int) -> float:
+    """Milliseconds of a step by the cost model, from its parts."""
+    evaluations = 2 * BATCH / n_processes * found["us per evaluation"] / 1e3
+    here = found["ms per comparison of all pairs"] + found["ms per update of the weights"]
+    if n_processes == 1:
+        return evaluations + here
+    messages = 6 * found["ms per sum of a number"] + 2 * found["ms per sum of the places"]
+    return evaluations + here + messages + found["ms per sum of the gradient"]
+
+
 def group(n_processes: int, work: str) -> dict[str, Any]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -140,12 +156,12 @@ def main() -> None:
     result: dict[str, Any] = {f"{n} process{'es' * (n > 1)}": group(n, work) for n in (1, 2)}
     if work == "parts":
         one, two = result["1 process"], result["2 processes"]
-        overhead = one["ms per step"] - 2 * BATCH * one["us per evaluation"] / 1e3
-        messages = two["ms per all-reduce of the gradient"] + two["ms per gathering of the places"]
-        predicted = BATCH * two["us per evaluation"] / 1e3 + overhead / 2 + messages
-        result["a step besides its evaluations, 1 process, ms"] = round(overhead, 1)
-        result["a step of 2 processes, predicted ms"] = round(predicted, 1)
-        result["measured over predicted"] = round(two["ms per step"] / predicted, 2)
+        work = {n: model(found, n) for n, found in ((1, one), (2, two))}
+        result["predicted ms per step"] = {"1 process": round(work[1], 1), "2 processes": round(work[2], 1)}
+        result["measured over predicted"] = {
+            "1 process": round(one["ms per step"] / work[1], 2),
+            "2 processes": round(two["ms per step"] / work[2], 2),
+        }
         result["speed of 2 processes over 1, a step"] = round(one["ms per step"] / two["ms per step"], 2)
         result["speed of 2 processes over 1, a round of k-means"] = round(
             one["ms per round of k-means"] / two["ms per round of k-means"], 2

@@ -287,6 +287,6 @@ def test_settings_for_speed(run, folder, tmp_path):
     given = ["fit", folder / "flowers.csv", "--label", "kind", "-o", tmp_path / "model", "--max-epochs", "1", "--fast"]
     run(*given, "--refinement", "7")
     model = tsee.load(tmp_path / "model")
-    assert (model.hidden_layers, model.refinement) == ((256, 256, 256), 7)
+    assert (model.hidden_layers, model.refinement) == ((128, 128, 128), 7)
     result = run(*given, "--method", "pt-sne", code=2)
     assert "pt-sne has no settings for speed" in result.stderr

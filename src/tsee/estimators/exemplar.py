@@ -48,7 +48,7 @@ class ExemplarMap(ParametricMap):
     def fast(cls, **parameters: Any) -> Self:
         """The estimator with settings for speed: a smaller network, and half as long a refinement.
 
-        A fit takes less than half as long as with the defaults. The map is hardly worse; what the network learns of
+        A fit takes about half as long as with the defaults. The map is hardly worse; what the network learns of
         it, for ``placement="forward"``, is.
 
         Parameters
@@ -64,7 +64,7 @@ class ExemplarMap(ParametricMap):
         --------
         >>> from tsee import DtSEE
         >>> DtSEE.fast(random_state=0)
-        DtSEE(hidden_layers=(256, 256, 256), random_state=0, refinement=100)
+        DtSEE(hidden_layers=(128, 128, 128), random_state=0, refinement=100)
         """
         return cls(**{**cls._fast, **parameters})
 
@@ -256,7 +256,7 @@ class DtSEE(Deep, ExemplarMap):
     (297, 2)
     """
 
-    _fast: ClassVar[dict[str, Any]] = {"hidden_layers": (256, 256, 256), "refinement": 100}
+    _fast: ClassVar[dict[str, Any]] = {"hidden_layers": (128, 128, 128), "refinement": 100}
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class DtSEE(Deep, ExemplarMap):
         n_neighbors: int | None = None,
         n_noise: int = 100,
         noise_weight: float | str = "auto",
-        hidden_layers: Sequence[int] = (512, 512, 512),
+        hidden_layers: Sequence[int] = (256, 256, 256),
         normalization: str | None = "layer",
         activation: str = "relu",
         network: nn.Module | None = None,

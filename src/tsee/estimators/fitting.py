@@ -37,7 +37,7 @@ __all__ = [
 
 # Training is a matter of steps, of seeing the data a few times at the least, and not too often. A network has learned
 # what it can from so many rows that a few passes over them make many thousand steps.
-AUTO_STEPS, MANY_STEPS = 1000, 20000
+AUTO_STEPS, MANY_STEPS = 1800, 20000
 LEAST_EPOCHS, MIN_EPOCHS, MAX_EPOCHS = 2, 10, 100
 MIN_BATCH, MAX_BATCH = 128, 1024
 TRANSFORM_ROWS = 1024
