@@ -6,6 +6,7 @@ PYTEST_ARGS ?=
 TORCH_INDEX ?=
 
 VENV := .venv
+PEERS := .venv-peers
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
@@ -15,10 +16,10 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips in one .venv get in each other's way
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format bench bench-quick clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  Options: PYTHON=python3.12, PYTEST_ARGS='-m \"not slow\"', TORCH_INDEX=<url>"
 
@@ -41,8 +42,15 @@ format: $(VENV)/.test  ## put the code into ruff's form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+bench: $(VENV)/.test $(PEERS)/.made  ## tsee and its peers on the same data: hours, and docs/benchmarks.md
+	$(BIN)/python benchmarks/peers/run.py all --peers $(PEERS)/bin/python
+	$(BIN)/python benchmarks/peers/run.py report
+
+bench-quick: $(VENV)/.test  ## in two minutes: has a change made anything slower?
+	$(BIN)/python benchmarks/quick.py
+
 clean:  ## remove .venv, caches and build products
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(PEERS) build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find src tests benchmarks reproduction docs -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Stamps, the later ones resting on the earlier: the environment; torch, alone and first, so that
@@ -67,4 +75,12 @@ $(VENV)/.demo: $(VENV)/.torch pyproject.toml
 
 $(VENV)/.test: $(VENV)/.torch pyproject.toml
 	$(INSTALL) --no-build-isolation --editable '.[test]'
+	@touch $@
+
+# The peers want versions of their own; torch is the same.
+$(PEERS)/.made: constraints.txt benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv --clear $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) \
+	  "$$(grep '^torch==' constraints.txt)"
+	$(PEERS)/bin/python -m pip install --quiet --requirement benchmarks/peers/requirements.txt
 	@touch $@

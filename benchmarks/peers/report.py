@@ -1,0 +1,158 @@
+"""docs/benchmarks.md and its figures, from the runs in benchmarks/results/peers.json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+DOCS = Path(__file__).parents[2] / "docs"
+NAMES = {"mnist": "MNIST", "fashion": "Fashion-MNIST"}
+INK, OURS, THEIRS = "#333333", "#d1495b", "#5b7b9a"
+
+INTRODUCTION = """# tsee and its peers
+
+Each method with its defaults on {cores} cores without a GPU, in a process of its own, one after the other (`make bench`;
+the runs are in [peers.json](../benchmarks/results/peers.json), of which `python benchmarks/peers/run.py report` makes this
+page). Errors are those of k-NN on the map: of held-out rows by the training rows, and of training rows, each left out.
+The Quality Score is the share of a held-out row's 10 or 100 nearest neighbours that are its nearest on the map too.
+Memory is what a fit takes beyond the data, the library and its imports. A dash: the method has no such thing, or did not
+come so far. One run each: times vary by a tenth and more.
+"""
+
+Runs = dict[str, dict[str, Any]]
+
+
+def write_report(kept: dict[str, Any]) -> None:
+    runs: dict[str, Runs] = kept["runs"]
+    (DOCS / "benchmarks").mkdir(exist_ok=True)
+    lines = [INTRODUCTION.format(cores=kept["machine"]["cores"])]
+    for name in ("mnist", "fashion"):
+        if name in runs:
+            lines += [f"## {NAMES[name]}", "", *_table(runs[name]), ""]
+            _error_against_time(runs[name], NAMES[name], DOCS / "benchmarks" / f"{name}.png")
+            lines += [f"![Error against the time of a fit](benchmarks/{name}.png)", ""]
+    growth = {int(name.removeprefix("cells-")): found for name, found in runs.items() if name.startswith("cells-")}
+    if growth:
+        lines += [
+            "## How they grow",
+            "",
+            "Synthetic single-cell-like data: 50 dimensions, 30 clusters of uneven size, each a short path of states.",
+            "",
+            *_growth(growth),
+            "",
+            "![Time and memory of a fit against the number of rows](benchmarks/growth.png)",
+            "",
+        ]
+        _growth_figure(growth, DOCS / "benchmarks" / "growth.png")
+    (DOCS / "benchmarks.md").write_text("\n".join(lines).rstrip() + "\n")
+
+
+def _table(runs: Runs) -> list[str]:
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "fit": lambda run: _cell(run, "fit s", "{:.0f} s"),
+        "10,000 new rows": lambda run: _cell(run, "transform s", "{:.2f} s"),
+        "one new row": lambda run: _cell(run, "one row ms", "{:.1f} ms"),
+        "memory": lambda run: _cell(run, "memory beyond the data MiB", "{:,.0f} MiB"),
+        "1-NN / 5-NN error, held out": lambda run: _pair(run, "1-NN error %", "5-NN error %"),
+        "training rows, left out": lambda run: _pair(run, "training 1-NN error %", "training 5-NN error %"),
+        "Quality Score 10 / 100": lambda run: _pair(run, "Quality Score 10 %", "Quality Score 100 %"),
+    }
+    lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
+    for method, run in runs.items():
+        name = f"**{method}**" if method.startswith("tsee") else method
+        if run.get("failed"):
+            name += f" ({run['failed'][:80]})"
+        lines.append(f"| {name} | " + " | ".join(of(run) for of in columns.values()) + " |")
+    return lines
+
+
+def _cell(run: dict[str, Any], key: str, form: str) -> str:
+    return form.format(run[key]) if key in run else "-"
+
+
+def _pair(run: dict[str, Any], first: str, second: str) -> str:
+    return f"{run[first]:.1f} / {run[second]:.1f} %" if first in run else "-"
+
+
+def _growth(growth: dict[int, Runs]) -> list[str]:
+    methods = list(dict.fromkeys(method for runs in growth.values() for method in runs))
+    lines = ["| | " + " | ".join(f"{n:,} rows" for n in growth) + " |", "| --- " * (len(growth) + 1) + "|"]
+    for method in methods:
+        cells = []
+        for runs in growth.values():
+            run = runs.get(method, {})
+            cells.append(
+                f"{run['fit s']:.0f} s, {run['memory beyond the data MiB']:,.0f} MiB, "
+                f"{run.get('1-NN error %', run['training 1-NN error %']):.1f} %"
+                if "fit s" in run
+                else run.get("failed", "-")[:60]
+            )
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return [*lines, "", "Time of the fit, its memory beyond the data, and the error of 1-NN."]
+
+
+def _axes(width: float = 6.4, columns: int = 1) -> tuple[Figure, list[Any]]:
+    figure = Figure(figsize=(width, 4.2), layout="constrained")
+    axes = [figure.add_subplot(1, columns, i + 1) for i in range(columns)]
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(colors=INK, labelsize=8)
+        ax.grid(color="#e6e6e6", linewidth=0.6)
+        ax.set_axisbelow(True)
+    return figure, axes
+
+
+def _error_against_time(runs: Runs, title: str, path: Path) -> None:
+    figure, (ax,) = _axes()
+    for method, run in runs.items():
+        if "fit s" not in run:
+            continue
+        held_out = "1-NN error %" in run
+        error = run["1-NN error %"] if held_out else run["training 1-NN error %"]
+        ours = method.startswith("tsee")
+        ax.scatter(
+            run["fit s"],
+            error,
+            s=46 if ours else 32,
+            color=OURS if ours else THEIRS,
+            facecolor=None if held_out else "white",
+            edgecolor=OURS if ours else THEIRS,
+            zorder=3,
+        )
+        ax.annotate(
+            method,
+            (run["fit s"], error),
+            xytext=(6, 4),
+            textcoords="offset points",
+            fontsize=8,
+            color=OURS if ours else INK,
+        )
+    ax.set_xscale("log")
+    ax.set_ylim(0)
+    ax.margins(x=0.2)
+    ax.set_xlabel("seconds to fit", fontsize=9, color=INK)
+    ax.set_ylabel("1-NN error on the map, %", fontsize=9, color=INK)
+    ax.set_title(f"{title}: better is lower, faster is left", fontsize=10, color=INK, loc="left")
+    figure.savefig(path, dpi=160)
+
+
+def _growth_figure(growth: dict[int, Runs], path: Path) -> None:
+    figure, axes = _axes(9.0, 2)
+    methods = list(dict.fromkeys(method for runs in growth.values() for method in runs))
+    for ax, key, label in zip(axes, ("fit s", "memory beyond the data MiB"), ("seconds", "MiB"), strict=True):
+        for method in methods:
+            points = [(n, runs[method][key]) for n, runs in sorted(growth.items()) if key in runs.get(method, {})]
+            ours = method.startswith("tsee")
+            ax.plot(*zip(*points, strict=True), marker="o", markersize=4, linewidth=1.8 if ours else 1.1,
+                    color=OURS if ours else THEIRS, alpha=1.0 if ours else 0.8)  # fmt: skip
+            ax.annotate(method, points[-1], xytext=(5, 0), textcoords="offset points", fontsize=7, va="center",
+                        color=OURS if ours else INK)  # fmt: skip
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel("rows", fontsize=9, color=INK)
+        ax.set_title(f"{label} of a fit", fontsize=10, color=INK, loc="left")
+        ax.margins(x=0.25)
+    figure.savefig(path, dpi=160)
