@@ -1,6 +1,9 @@
 """`tsee.transform_batches`: what the engines hand out, and one of the engines itself."""
 
 import pickle
+import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -86,15 +89,19 @@ def test_what_does_not_fit_is_said(frame, model, unnamed_model):
         tsee.transform_batches(model)([1, 2])
 
 
-def test_ray_data_as_the_docs_have_it(frame, see, model, tmp_path):
+def test_ray_data_as_the_docs_have_it(frame, see, model, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray[data]'")
-    frame.to_parquet(tmp_path / "rows.parquet")
+    docs = Path(__file__).parents[1] / "docs" / "scaling.md"
+    (example,) = re.findall(r"```python\n(import ray.*?)```", docs.read_text(), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(model, "model")
+    Path("shards").mkdir()
+    for i in range(3):
+        frame[20 * i : 20 * (i + 1)].to_parquet(f"shards/{i}.parquet")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
     try:
-        dataset = ray.data.read_parquet(str(tmp_path / "rows.parquet")).repartition(3)
-        placed = dataset.map_batches(tsee.transform_batches(str(model)), batch_size=16)
-        placed.write_parquet(str(tmp_path / "maps"))
+        exec(example, {})
     finally:
         ray.shutdown()
-    found = pd.read_parquet(tmp_path / "maps").sort_values("id")
+    found = pd.read_parquet("maps").sort_values("id")
     np.testing.assert_allclose(columns(found, "tsee0", "tsee1"), see.transform(frame[list("abcd")]), atol=1e-5)

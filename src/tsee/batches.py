@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ _LOADING = threading.Lock()
 class transform_batches:  # noqa: N801 - it is called as a function is
     """A function that places the rows of a batch, for engines that map a function over batches.
 
-    What is sent to the workers is the path of the model alone: each process loads the model when it meets its first
-    batch. The batch comes back with the places in ``tsee0``, ``tsee1`` and so on, in place of its features, beside
-    its other columns.
+    What is sent to the workers is the path of the model alone, made absolute: each process loads the model when it
+    meets its first batch. The batch comes back with the places in ``tsee0``, ``tsee1`` and so on, in place of its
+    features, beside its other columns.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class transform_batches:  # noqa: N801 - it is called as a function is
     ) -> None:
         if isinstance(columns, str):
             columns = [columns]
-        self.model = fspath(model)
+        self.model = os.path.abspath(model)  # workers may be in other folders
         self.columns = None if columns is None else list(columns)
         self.placement, self.novelty, self.device = placement, novelty, device
         self.__name__ = "transform_batches"  # engines show the name of what they map
