@@ -122,3 +122,15 @@ def test_a_full_disk_is_said(monkeypatch):
     store.append({"row": torch.arange(10)})
     with pytest.raises(DataFileError, match="no room .* TMPDIR"):
         next(store.batches(5, 0))
+
+
+def test_a_column_that_is_made_when_asked_for():
+    kept, made = MemoryStore(50, 0), MemoryStore(50, 0)
+    values = torch.arange(50.0)[:, None]
+    made.made["x"] = lambda rows: values[rows]
+    for store in (kept, made):
+        store.append({"x": values, "y": torch.arange(50)})
+    assert list(made.columns) == ["y"]
+    for a, b in zip(kept.batches(4, 1), made.batches(4, 1), strict=True):
+        assert torch.equal(a["x"], b["x"])
+        assert torch.equal(a["y"], b["y"])

@@ -82,6 +82,15 @@ class Inputs:
     def __len__(self) -> int:
         return self.shape[0]
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether inputs need not be kept: they are rows in memory, but for a shift and a scale."""
+        return self.preprocessing.basis is None and isinstance(self._X, np.ndarray)
+
+    def take(self, rows: Tensor) -> Tensor:
+        """The inputs of rows `at_hand`, by their numbers."""
+        return self.preprocessing(dense(self._X[rows.numpy()], slice(0, len(rows))))
+
     def __getitem__(self, rows: slice) -> Tensor:
         start, stop, _ = rows.indices(len(self))
         made = torch.empty((stop - start, self.shape[1]))

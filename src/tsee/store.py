@@ -19,7 +19,7 @@ BUCKET_ROWS = 2**16
 # Rows that a store on disk gathers before it deals them out: each bucket then takes a fair number at a time.
 PENDING_ROWS = 2**15
 # Bytes up to which data that came from disk are kept in memory.
-MEMORY = 2**28
+MEMORY = 2**26
 
 Columns = dict[str, Tensor]
 
@@ -138,11 +138,15 @@ class MemoryStore(Store):
     def __init__(self, n_rows: int, seed: int) -> None:
         super().__init__(n_rows, seed)
         self.columns: Columns = {}
+        # Columns that are not kept but made of the numbers of rows when they are asked for.
+        self.made: dict[str, Callable[[Tensor], Tensor]] = {}
         self._buckets = torch.zeros(n_rows if self.n_buckets > 1 else 0, dtype=torch.int32)
         self._members: tuple[Tensor, ...] | None = None
 
     def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
         for name, values in columns.items():
+            if name in self.made:
+                continue
             if name not in self.columns:
                 self.columns[name] = torch.empty((self.n_rows, *values.shape[1:]), dtype=values.dtype)
             self.columns[name][start : start + len(values)] = values
@@ -162,7 +166,8 @@ class MemoryStore(Store):
 
         def take(positions: Tensor) -> Columns:
             rows = positions if members is None else members[positions]
-            return {name: values[rows] for name, values in self.columns.items()}
+            made = {name: make(rows) for name, make in self.made.items()}
+            return made | {name: values[rows] for name, values in self.columns.items()}
 
         return take
 

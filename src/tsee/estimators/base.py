@@ -118,7 +118,8 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             checked._n_features_out = self.n_components
             checked.__dict__.pop("embedding_", None)
             checked.__dict__.update(objective.fitted | found)
-            checked._finish(X, plan.start, store.columns["inputs"] if isinstance(store, MemoryStore) else None)
+            kept = store.columns.get("inputs", plan.inputs) if isinstance(store, MemoryStore) else None
+            checked._finish(X, plan.start, kept)
         if checkpoint is not None and history.complete:
             checkpoint.remove()
         # Fitted state is taken over only now: a fit that fails leaves the one before it whole.
@@ -154,10 +155,11 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         # As JSON gives it back: numbers of numpy's become plain ones.
         return {name: json.loads(json.dumps(value, default=float)) for name, value in identity.items()}
 
-    def _finish(self, X: Any, start: int, inputs: Tensor | None) -> None:
+    def _finish(self, X: Any, start: int, inputs: Tensor | Inputs | None) -> None:
         """What is left once the network is trained: the places of the rows, where their inputs are in memory."""
         if inputs is not None:
-            self.embedding_ = self._places(inputs)
+            parts = [self._places(inputs[rows]) for rows in blocks(len(inputs), TRANSFORM_ROWS)]
+            self.embedding_ = np.concatenate(parts)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Learn the map of ``X`` and return the places of its rows, the same as ``transform(X)`` gives.

@@ -23,7 +23,7 @@ from tsee.messages import DataWarning, warn
 from tsee.neighbors import Candidates
 from tsee.novelty import Reach, few_of, gaps, spread_out
 from tsee.parallel import gathered, share
-from tsee.preprocessing import evenly
+from tsee.preprocessing import Inputs, evenly
 from tsee.progress import progress_bar
 
 __all__ = ["DtSEE", "HotSEE"]
@@ -172,7 +172,7 @@ class ExemplarMap(ParametricMap):
         filled = torch.cat([inputs, outside[:, None]], 1)
         return evenly(lambda rows: gaps(rows[:, :-1], rows[:, -1], candidates), filled)
 
-    def _finish(self, X: Any, start: int, inputs: Tensor | None) -> None:
+    def _finish(self, X: Any, start: int, inputs: Tensor | Inputs | None) -> None:
         by_network = torch.from_numpy(places_by(self.network_, self._exemplar_inputs))
         refined = self.__dict__.setdefault("_exemplar_places", by_network)
         placement = self.placement or self.placement_

@@ -18,7 +18,7 @@ from tsee.networks import FlatteningNetwork
 from tsee.parallel import first_of, largest, rank
 from tsee.preprocessing import Inputs, evenly
 from tsee.progress import progress_bar
-from tsee.store import Columns, Store, new_store, seed_of
+from tsee.store import Columns, MemoryStore, Store, new_store, seed_of
 from tsee.training import History, Loss
 
 __all__ = [
@@ -117,7 +117,10 @@ def read_rows(plan: Plan, objective: Objective, *, on_disk: bool, verbose: bool)
             block = inputs[rows]
             varies = varies or bool((block != first).any())
             columns = {"inputs": block, **objective.columns(block, rows)}
-            store = store or new_store(len(inputs), columns, seed_of(plan.seed, rank()), on_disk=on_disk)
+            if store is None:
+                store = new_store(len(inputs), columns, seed_of(plan.seed, rank()), on_disk=on_disk)
+                if isinstance(store, MemoryStore) and inputs.at_hand:
+                    store.made["inputs"] = inputs.take
             store.append(columns)
             bar.update(len(block))
     assert store is not None
