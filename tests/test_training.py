@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from tsee.estimators.fitting import quick_products
 from tsee.messages import TrainingWarning
 from tsee.store import Batch, MemoryStore
 from tsee.training import train
@@ -124,3 +125,13 @@ def test_conjugate_gradient_searches_one_function_a_batch():
         by_batch.setdefault(rows, set()).add(value)
     assert all(len(values) == 1 for values in by_batch.values())
     assert len({value for values in by_batch.values() for value in values}) == len(by_batch)
+
+
+def test_products_are_quick_while_training_on_cuda_and_exact_after():
+    """By the setting itself: it can be read without a GPU."""
+    before = torch.get_float32_matmul_precision()
+    with quick_products(torch.device("cpu")):
+        assert torch.get_float32_matmul_precision() == before
+    with quick_products(torch.device("cuda")):
+        assert torch.get_float32_matmul_precision() == "high"
+    assert torch.get_float32_matmul_precision() == before

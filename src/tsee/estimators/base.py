@@ -26,6 +26,7 @@ from tsee.estimators.fitting import (
     check_network,
     learn_in_stages,
     places_by,
+    quick_products,
     read_rows,
     resolve_batch_size,
     resolve_device,
@@ -106,7 +107,8 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         # A network of the user's may draw from the global generators (dropout): they are lent and given back.
         lent = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
         with checkpoint or nullcontext(), closing(store), lent:
-            network, history, n_first, found = learn_in_stages(learn, network, objective, plan, state)
+            with quick_products(device):
+                network, history, n_first, found = learn_in_stages(learn, network, objective, plan, state)
             checked.network_ = folded(network)
             checked.preprocessing_ = plan.inputs.preprocessing
             checked.history_ = {
