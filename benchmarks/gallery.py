@@ -48,8 +48,8 @@ def show(name: str, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", nargs="*", choices=[*GALLERY, []], default=list(GALLERY))
-    names = parser.parse_args().data
+    parser.add_argument("data", nargs="*", metavar="{" + ",".join(GALLERY) + "}", help="which; by default all")
+    names = parser.parse_args().data or list(GALLERY)
     folder, path = ROOT / "docs" / "gallery", ROOT / "benchmarks" / "results" / "gallery.json"
     folder.mkdir(exist_ok=True)
     results = json.loads(path.read_text()) if path.exists() else {}
