@@ -22,6 +22,7 @@ def test_public_names():
         "metrics",
         "onnx",
         "plots",
+        "transform_batches",
     ]
     assert all(hasattr(tsee, name) for name in tsee.__all__)
 
