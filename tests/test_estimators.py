@@ -232,7 +232,7 @@ def test_the_papers_forms_train_at_ordinary_settings(contrast, exemplars, perple
     X, y, X_new, y_new = digits
     with warnings.catch_warnings():
         warnings.simplefilter("error", TrainingWarning)
-        see = DtSEE(contrast=contrast, exemplars=exemplars, perplexity=perplexity, max_epochs=15, random_state=0).fit(X)
+        see = DtSEE(contrast=contrast, exemplars=exemplars, perplexity=perplexity, max_epochs=20, random_state=0).fit(X)
     assert np.isfinite(see.history_["loss"]).all()
     assert knn_error(see.embedding_, y, see.transform(X_new), y_new, k=5)[5] < 0.2
 

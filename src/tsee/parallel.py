@@ -32,6 +32,7 @@ def joined() -> Iterator[None]:
     dist.init_process_group(store=store, rank=own_rank, world_size=n_processes)
     try:
         yield
+        dist.barrier()  # they part together: one that leaves early may take the others' connections with it
     finally:
         dist.destroy_process_group()
 

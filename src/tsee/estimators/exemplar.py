@@ -183,6 +183,7 @@ class ExemplarMap(ParametricMap):
         self.exemplar_embedding_ = (by_network if placement == "forward" else refined).numpy().copy()
         chosen = None if self.exemplar_indices_ is None else torch.from_numpy(self.exemplar_indices_)
         self._reach = self._reach_to(self._exemplar_inputs, chosen, X, start)
+        self._candidates()
         few = few_of(self._exemplar_inputs)
         self._reach_of_few = self._reach_to(few, None if chosen is None else few_of(chosen), X, start)
 
