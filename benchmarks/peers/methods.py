@@ -17,15 +17,16 @@ import numpy as np
 CORES = os.cpu_count()
 
 
-def tsee(name, **parameters):
-    def make():
-        import tsee
+def tsee():
+    from tsee import DtSEE
 
-        see = getattr(tsee, name)
-        see = see.fast(**parameters) if parameters.pop("fast", False) else see(**parameters)
-        return see.set_params(random_state=0)
+    return DtSEE(random_state=0)
 
-    return make
+
+def tsee_fast():
+    from tsee import DtSEE
+
+    return DtSEE.fast(random_state=0)
 
 
 def umap():
@@ -89,10 +90,8 @@ def sklearn_tsne():
 
 
 METHODS = {
-    "tsee": tsee("DtSEE"),
-    "tsee, forward": tsee("DtSEE", placement="forward"),
-    "tsee, fast": tsee("DtSEE", fast=True),
-    "tsee, HotSEE": tsee("HotSEE"),
+    "tsee": tsee,
+    "tsee, fast": tsee_fast,
     "PaCMAP": pacmap,
     "umap-learn": umap,
     "openTSNE": opentsne,

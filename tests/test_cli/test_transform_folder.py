@@ -46,6 +46,7 @@ def hidden(folder):
 def test_one_map_a_shard(run, model, shards, flowers, places, tmp_path):
     result = run("transform", model, shards, "--label", "kind", "-o", tmp_path / "maps")
     assert result.stdout.startswith("Placed 90 rows of 6 files in ")
+    assert result.stderr.count("Kept aside") == 1
     names = [path.relative_to(shards) for path in shards.rglob("*.parquet")]
     assert {path.relative_to(tmp_path / "maps") for path in (tmp_path / "maps").rglob("*.parquet")} == set(names)
     found = maps(tmp_path / "maps")
@@ -78,7 +79,10 @@ def test_maps_of_two_models_are_not_mixed(run, model, shards, tmp_path):
     run("fit", shards, "--label", "kind", "-o", tmp_path / "other", "--max-epochs", "1", "--hidden-layers", "4")
     assert "another 'model'" in run("transform", tmp_path / "other", *given[2:], code=1).stderr
     result = run("transform", model, shards, "--label", "kind", "-o", shards / "year=2020", code=1)
-    assert "holds other files" in result.stderr
+    assert "is in the folder of the data" in result.stderr
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("mine")
+    assert "holds other files" in run(*given[:-1], tmp_path / "full", code=1).stderr
     (tmp_path / "maps" / "_tsee.json").write_text("{")
     assert "is damaged" in run(*given, code=1).stderr
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from tsee.files import DataFileError
 from tsee.files.errors import listed
-from tsee.files.opening import data_files
+from tsee.files.opening import data_files, is_zarr
 from tsee.files.replacing import beside, put_in_place
 from tsee.files.writing import can_write
+from tsee.persistence import CONFIG
 from tsee.progress import progress_bar
 
 __all__ = ["Outcome", "fingerprint", "is_folder_of_maps", "place_shards"]
@@ -37,7 +38,7 @@ class Outcome:
 
 def is_folder_of_maps(data: Path, output: Path) -> bool:
     """Whether a folder of files is to become a folder of maps: the output's name has no ending of a file."""
-    return data.is_dir() and not (data / "zarr.json").exists() and (output.is_dir() or not output.suffix)
+    return data.is_dir() and not is_zarr(data) and (output.is_dir() or not output.suffix)
 
 
 def place_shards(
@@ -49,10 +50,11 @@ def place_shards(
     to it: a worker holds a lock while it works on a file, and loses it when it ends, however it ends. A file that
     cannot be read does not keep the others from being placed.
     """
+    if output.resolve().is_relative_to(data.resolve()):
+        raise DataFileError(f"{str(output)!r} is in the folder of the data, of which its maps would become a part.")
     files = data_files(data)
     targets = {file: output / _map_name(file.relative_to(data)) for file in files}
-    twice = len(targets) - len(set(targets.values()))
-    if twice:
+    if len(set(targets.values())) < len(targets):
         raise DataFileError(f"Files in {str(data)!r} differ by their ending alone, and would share a map: rename one.")
     _check_record(output, made_by)
     outcome = Outcome()
@@ -131,7 +133,8 @@ def _check_record(folder: Path, made_by: dict[str, Any]) -> None:
     record = folder / RECORD
     if not record.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        if any(not entry.name.startswith(".") for entry in folder.iterdir()):
+        foreign = any(not entry.name.startswith(".") for entry in folder.iterdir())
+        if foreign and not record.exists():  # which another worker may have written just now
             raise DataFileError(f"The folder {str(folder)!r} holds other files: name a new or an empty one.")
         temporary = beside(record)
         temporary.write_text(json.dumps(made_by, indent=2) + "\n")
@@ -151,4 +154,4 @@ def _check_record(folder: Path, made_by: dict[str, Any]) -> None:
 
 def fingerprint(model: Path) -> str:
     """What tells a saved model from any other."""
-    return hashlib.sha256((model / "config.json").read_bytes()).hexdigest()
+    return hashlib.sha256((model / CONFIG).read_bytes()).hexdigest()

@@ -108,12 +108,13 @@ def _place_folder(
     from tsee.cli.shards import fingerprint, place_shards
     from tsee.files import DataFileError
 
+    notes = iter([voice])  # of the first file only: the others are alike
     silent = Voice(quiet=True)
     placement = getattr(estimator, "placement", None) or getattr(estimator, "placement_", "forward")
     made_by = {"model": fingerprint(model), "placement": placement, "novelty": novelty, **reading}
 
     def place(file: Path, target: Path) -> int:
-        return _place_file(silent, estimator, file, target, reading, novelty=novelty, quiet=True)
+        return _place_file(next(notes, silent), estimator, file, target, reading, novelty=novelty, quiet=True)
 
     done = place_shards(place, data, output, made_by, quiet=voice.quiet)
     seconds = time.perf_counter() - start

@@ -12,7 +12,7 @@ from tsee.files import arrays, h5ad, parquet, text
 from tsee.files.errors import DataFileError, reading
 from tsee.files.table import Table
 
-__all__ = ["data_files", "has_columns", "open_table"]
+__all__ = ["data_files", "has_columns", "is_zarr", "open_table"]
 
 # The first bytes of a file tell its kind surely where it has such.
 MAGIC = {
@@ -157,7 +157,7 @@ def _kind(path: Path) -> tuple[str, list[Path]]:
 
 
 def _kind_of_folder(folder: Path) -> tuple[str, list[Path]]:
-    if any((folder / name).exists() for name in (".zarray", ".zgroup", "zarr.json")):
+    if is_zarr(folder):
         return "zarr", [folder]
     found = _visible_files(folder)
     for ending, kind in ((".parquet", "parquet"), (".pq", "parquet"), (".npy", "npy")):
@@ -165,6 +165,11 @@ def _kind_of_folder(folder: Path) -> tuple[str, list[Path]]:
         if files:
             return kind, files
     raise DataFileError(f"The folder {str(folder)!r} holds no .parquet or .npy files, and is no Zarr store.")
+
+
+def is_zarr(folder: Path) -> bool:
+    """Whether a folder is a Zarr store, and so one table."""
+    return any((folder / name).exists() for name in (".zarray", ".zgroup", "zarr.json"))
 
 
 def data_files(folder: Path) -> list[Path]:
