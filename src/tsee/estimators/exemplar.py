@@ -48,8 +48,7 @@ class ExemplarMap(ParametricMap):
     def fast(cls, **parameters: Any) -> Self:
         """The estimator with settings for speed: a smaller network, and half as long a refinement.
 
-        A fit takes about half as long as with the defaults. The map is hardly worse; what the network learns of
-        it, for ``placement="forward"``, is.
+        The map loses little by it; what the network learns of the map, for ``placement="forward"``, loses more.
 
         Parameters
         ----------
