@@ -1,10 +1,12 @@
 """The blocked search against a search over all distances."""
 
+import copy
+
 import pytest
 import torch
 
 from tsee import neighbors
-from tsee.neighbors import nearest
+from tsee.neighbors import MANY, Cells, candidates_of, nearest
 
 
 def naive(X, E, k, exclude=None):
@@ -65,3 +67,68 @@ def test_tight_clusters_far_apart(radius):
     torch.testing.assert_close(distances.double(), expected, rtol=1e-3, atol=0)
     chosen = (X.double()[:, None] - X.double()[indices]).square().sum(2)
     torch.testing.assert_close(chosen, expected, rtol=1e-3, atol=0)
+
+
+@pytest.fixture
+def clustered():
+    """Rows in uneven clusters of uneven width, more than are searched one by one."""
+    generator = torch.Generator().manual_seed(0)
+    centres = 3 * torch.randn(40, 10, generator=generator)
+    home = (40 * torch.rand(MANY, generator=generator).square()).long()
+    width = 0.3 + torch.rand(40, 1, generator=generator)
+    return centres[home] + width[home] * torch.randn(MANY, 10, generator=generator)
+
+
+def share_found(found, expected):
+    return (found[:, :, None] == expected[:, None, :]).any(2).double().mean()
+
+
+def test_cells_find_nearly_all_of_the_nearest(clustered):
+    own = torch.arange(2000)
+    own[::3] = -1
+    indices, distances = nearest(clustered[:2000], candidates_of(clustered, 30), 30, exclude=own)
+    expected, _ = nearest(clustered[:2000], clustered, 30, exclude=own)
+    assert share_found(indices, expected) > 0.99
+    assert (indices != own[:, None]).all()
+    assert (indices[::3, 0] == torch.arange(2000)[::3]).all()
+    assert (distances.diff(dim=1) >= 0).all()
+    exact = (clustered[:2000, None] - clustered[indices]).square().sum(2)
+    torch.testing.assert_close(distances, exact)
+
+
+def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):
+    cells = Cells(clustered)
+    queries = clustered[:1500] + 0.01
+    indices, distances = nearest(queries, cells, 15)
+    for few in (1, 5, 100):  # searched one by one, and cell by cell
+        again, same = nearest(queries[:few], cells, 15)
+        assert torch.equal(again, indices[:few])
+        assert torch.equal(same, distances[:few])
+
+
+def test_all_are_searched_where_the_nearest_cells_hold_too_few(monkeypatch):
+    """Few rows in cells of their own, near each other and far from the thousands of others."""
+    monkeypatch.setattr(neighbors, "SEARCHED_SHARE", 1000)  # one cell only
+    generator = torch.Generator().manual_seed(0)
+    lonely = 100 + 10 * torch.randn(40, 40, generator=generator)
+    crowd = torch.randn(MANY, 40, generator=generator)
+    rows = torch.cat([lonely, crowd])
+    indices, distances = nearest(lonely, Cells(rows), 30)
+    expected, exact = naive(lonely, rows, 30)
+    assert torch.equal(indices, expected)
+    torch.testing.assert_close(distances.double(), exact, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("rows", [torch.zeros(MANY, 3), torch.arange(float(MANY))[:, None] % 2])
+def test_cells_of_rows_that_are_equal(rows):
+    indices, distances = nearest(rows[:40], Cells(rows), 15, exclude=torch.arange(40))
+    assert (distances == 0).all()
+    assert (indices != torch.arange(40)[:, None]).all()
+    assert all(len(set(row)) == 15 for row in indices.tolist())
+
+
+def test_cells_only_where_they_pay(clustered):
+    assert isinstance(candidates_of(clustered, 30), Cells)
+    assert not isinstance(candidates_of(clustered[:-1], 30), Cells)
+    assert not isinstance(candidates_of(clustered, 1000), Cells)
+    assert isinstance(copy.deepcopy(Cells(clustered)), Cells)

@@ -198,3 +198,22 @@ def test_a_points_own_exemplar_counts_for_nothing():
             expected += p * math.log(p * total / similarity(Y[i], V[j]))
     assert float(exemplar_loss(Y, V, P, own).detach()) == pytest.approx(expected)
     assert gradcheck(lambda Y: exemplar_loss(Y, torch.cat([Y, others]), P, own), (Y,))
+
+
+def test_the_normaliser_of_float32_places_far_from_the_origin():
+    """Its distances come from products, which lose digits where the map is wide or off centre."""
+    generator = torch.Generator().manual_seed(0)
+    Y = 1000 + 40 * torch.randn(300, 2, generator=generator)
+    V = Y + 0.1 * torch.randn(300, 2, generator=generator)
+    losses, gradients = [], []
+    for dtype in (torch.float32, torch.float64):
+        y, v = Y.to(dtype).requires_grad_(), V.to(dtype).requires_grad_()
+        loss = log_normalizer(y, v)
+        losses.append(float(loss.detach()))
+        gradients.append(torch.cat(torch.autograd.grad(loss, (y, v))).double())
+    y, v = Y.double().requires_grad_(), V.double().requires_grad_()
+    naive = (1 / (1 + (y[:, None] - v).square().sum(2))).sum().log()
+    expected = torch.cat(torch.autograd.grad(naive, (y, v)))
+    assert losses == pytest.approx([float(naive.detach())] * 2, rel=1e-4)
+    torch.testing.assert_close(gradients[1], expected)
+    torch.testing.assert_close(gradients[0], expected, rtol=0, atol=5e-3 * float(expected.abs().max()))

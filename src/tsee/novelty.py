@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tsee.data import blocks
 from tsee.neighbors import Candidates, nearest
+from tsee.preprocessing import filled_up
 
 __all__ = ["NEIGHBORS", "Reach", "few_of", "gaps", "spread_out"]
 
@@ -59,7 +60,7 @@ def gaps(inputs: Tensor, outside: Tensor, candidates: Candidates, own: Tensor | 
     """
     k = min(NEIGHBORS, len(candidates.rows) - (own is not None))
     _, squared = nearest(inputs, candidates, k, exclude=own)
-    return (squared.mean(1) + outside).sqrt()
+    return (filled_up(squared).mean(1)[: len(squared)] + outside).sqrt()
 
 
 def few_of(exemplars: Tensor) -> Tensor:

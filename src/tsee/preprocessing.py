@@ -13,7 +13,7 @@ from torch import Tensor
 from tsee.data import blocks, dense
 from tsee.parallel import count, largest, total
 
-__all__ = ["Inputs", "Preprocessing", "evenly", "fit_preprocessing"]
+__all__ = ["Inputs", "Preprocessing", "evenly", "filled_up", "fit_preprocessing"]
 
 # Up to this many features the covariance matrix is formed; beyond it, the subspace is iterated.
 MAX_COVARIANCE = 3000
@@ -45,10 +45,10 @@ class Preprocessing:
 
     def __call__(self, block: np.ndarray) -> Tensor:
         """Rows of data as the network's inputs, float32."""
-        # Centred in the precision of the data: a large offset costs no digits.
-        centred = block - self.mean.astype(block.dtype)
-        centred *= 1 / self.scale
-        inputs = torch.from_numpy(centred.astype(np.float32, copy=False))
+        # Centred in the precision of the data: a large offset costs no digits. torch has all cores do it.
+        rows = np.require(block, requirements=["C", "W"])
+        inputs = torch.from_numpy(rows) - torch.from_numpy(self.mean.astype(rows.dtype))
+        inputs = inputs.mul_(1 / self.scale).float()
         return inputs if self.basis is None else inputs @ torch.from_numpy(self.basis)
 
     def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
@@ -105,14 +105,17 @@ def evenly(function: Callable[[Any], Tensor], block: Any) -> Tensor:
     Matrix products of a few rows take other routines than those of many and round differently; with
     this a row's result does not depend on how many others came with it.
     """
+    return function(filled_up(block))[: len(block)]
+
+
+def filled_up(block: Any) -> Any:
+    """A block with its first row repeated after the last, up to a multiple of 32 rows."""
     missing = -len(block) % EVEN_ROWS
     if not missing:
-        return function(block)
+        return block
     if isinstance(block, np.ndarray):
-        filled: Any = np.concatenate([block, np.repeat(block[:1], missing, axis=0)])
-    else:
-        filled = torch.cat([block, block[:1].expand(missing, -1)])
-    return function(filled)[: len(block)]
+        return np.concatenate([block, np.repeat(block[:1], missing, axis=0)])
+    return torch.cat([block, block[:1].expand(missing, *block.shape[1:])])
 
 
 def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) -> Preprocessing:

@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from tsee.checkpoint import Checkpoint, kept_seed
-from tsee.data import blocks, check_rows, dense
+from tsee.data import blocks, check_rows
 from tsee.estimators.fitting import (
-    TRANSFORM_ROWS,
+    PLACED_ROWS,
     Objective,
     Plan,
     check_network,
@@ -37,7 +37,7 @@ from tsee.files.rows import Rows
 from tsee.messages import DataWarning, warn
 from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded
 from tsee.parallel import first_of, largest, rank, share
-from tsee.preprocessing import Inputs, evenly, fit_preprocessing
+from tsee.preprocessing import Inputs, fit_preprocessing
 from tsee.store import MemoryStore, seed_of, steps_per_epoch
 from tsee.training import train
 
@@ -160,7 +160,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _finish(self, X: Any, start: int, inputs: Tensor | Inputs | None) -> None:
         """What is left once the network is trained: the places of the rows, where their inputs are in memory."""
         if inputs is not None:
-            parts = [self._places(inputs[rows]) for rows in blocks(len(inputs), TRANSFORM_ROWS)]
+            parts = [self._places(inputs[rows]) for rows in blocks(len(inputs), PLACED_ROWS)]
             self.embedding_ = np.concatenate(parts)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
@@ -194,10 +194,11 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         places = np.empty((X.shape[0], self._n_features_out), dtype=np.float32)
-        for rows in blocks(X.shape[0], TRANSFORM_ROWS):
+        inputs = Inputs(X, self.preprocessing_)
+        for rows in blocks(X.shape[0], PLACED_ROWS):
             with np.errstate(over="ignore"):  # told below, with the row
-                inputs = evenly(self.preprocessing_, dense(X, rows))
-            places[rows] = self._places(inputs)
+                block = inputs[rows]
+            places[rows] = self._places(block)
         lost = np.flatnonzero(~np.isfinite(places).all(1))
         if len(lost):
             raise ValueError(f"Row {lost[0]} of X is too far from the data of fit to be placed: check its values.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -15,12 +15,12 @@ from torch import Tensor, nn
 
 from tsee.data import blocks, check_rows, dense
 from tsee.estimators.base import Deep, HighOrder, ParametricMap
-from tsee.estimators.fitting import Objective, Plan, places_by, resolve_perplexity
-from tsee.estimators.losses import Full, Neighborhoods, Noise, Own, Sampled, among
+from tsee.estimators.fitting import PLACED_ROWS, Objective, Plan, places_by, resolve_perplexity
+from tsee.estimators.losses import PLACE_NEIGHBORS, Full, Neighborhoods, Noise, Own, Sampled, among
 from tsee.estimators.parameters import check_parameters, documented
 from tsee.exemplars import choose_centres, choose_points, take, take_own
 from tsee.messages import DataWarning, warn
-from tsee.neighbors import Candidates
+from tsee.neighbors import Candidates, candidates_of
 from tsee.novelty import Reach, few_of, gaps, spread_out
 from tsee.parallel import gathered, share
 from tsee.preprocessing import Inputs, evenly
@@ -158,18 +158,19 @@ class ExemplarMap(ParametricMap):
         X = check_rows(self, X, reset=False)
         candidates = self._candidates()
         shares = np.empty(X.shape[0], dtype=np.float32)
-        for rows in blocks(X.shape[0]):
-            shares[rows] = self._reach.share_nearer(self._gaps(dense(X, rows), candidates))
+        for rows in blocks(X.shape[0], PLACED_ROWS):
+            parts = (slice(rows.start + part.start, rows.start + part.stop) for part in blocks(rows.stop - rows.start))
+            shares[rows] = self._reach.share_nearer(gaps(*self._inside_and_outside(X, parts), candidates))
         return shares
 
-    def _gaps(self, block: np.ndarray, candidates: Candidates, own: Tensor | None = None) -> Tensor:
-        """How far rows are from their nearest exemplars."""
-        inputs = evenly(self.preprocessing_, block)
-        outside = self.preprocessing_.outside(block, inputs)
-        if own is not None:
-            return gaps(inputs, outside, candidates, own)
-        filled = torch.cat([inputs, outside[:, None]], 1)
-        return evenly(lambda rows: gaps(rows[:, :-1], rows[:, -1], candidates), filled)
+    def _inside_and_outside(self, X: Any, parts: Iterable[slice]) -> tuple[Tensor, Tensor]:
+        """The inputs of rows, and the squared length of what these leave out."""
+        inside, outside = [], []
+        for rows in parts:
+            block = dense(X, rows)
+            inside.append(evenly(self.preprocessing_, block))
+            outside.append(self.preprocessing_.outside(block, inside[-1]))
+        return torch.cat(inside), torch.cat(outside)
 
     def _finish(self, X: Any, start: int, inputs: Tensor | Inputs | None) -> None:
         by_network = torch.from_numpy(places_by(self.network_, self._exemplar_inputs))
@@ -181,33 +182,29 @@ class ExemplarMap(ParametricMap):
             super()._finish(X, start, inputs)
         self.exemplar_embedding_ = (by_network if placement == "forward" else refined).numpy().copy()
         chosen = None if self.exemplar_indices_ is None else torch.from_numpy(self.exemplar_indices_)
-        self._reach = self._reach_to(self._exemplar_inputs, chosen, X, start)
-        self._candidates()
-        few = few_of(self._exemplar_inputs)
+        self._reach = self._reach_to(self._candidates(), chosen, X, start)
+        few = Candidates(few_of(self._exemplar_inputs))
         self._reach_of_few = self._reach_to(few, None if chosen is None else few_of(chosen), X, start)
 
-    def _reach_to(self, exemplars: Tensor, chosen: Tensor | None, X: Any, start: int) -> Reach:
+    def _reach_to(self, candidates: Candidates, chosen: Tensor | None, X: Any, start: int) -> Reach:
         """How far rows of fit are from exemplars; ``chosen`` says which rows these are themselves."""
-        candidates = Candidates(exemplars)
-        usual = []
-        for rows in spread_out(X.shape[0]):
-            own = None if chosen is None else _own(chosen, start, rows)
-            usual.append(self._gaps(dense(X, rows), candidates, own))
-        return Reach(gathered(torch.cat(usual)).sort().values)
+        own = None
+        if chosen is not None:
+            own = torch.cat([_own(chosen, start, rows) for rows in spread_out(X.shape[0])])
+        usual = gaps(*self._inside_and_outside(X, spread_out(X.shape[0])), candidates, own)
+        return Reach(gathered(usual).sort().values)
 
     def _places(self, inputs: Tensor) -> np.ndarray:
         check_parameters(self, "placement")
         if (self.placement or self.placement_) == "forward":
             return places_by(self.network_, inputs)
-        # Evenly: of candidates that tie, those found may not hang on how many other rows there are.
-        candidates = self._candidates()
-        return evenly(lambda rows: among(rows, candidates, self._exemplar_places), inputs).numpy()
+        return among(inputs, self._candidates(), self._exemplar_places).numpy()
 
     def _candidates(self) -> Candidates:
         """The exemplars as they are searched, kept from one call to the next."""
         kept: Candidates | None = self.__dict__.get("_searched")
         if kept is None or kept.rows is not self._exemplar_inputs:
-            kept = self._searched = Candidates(self._exemplar_inputs)
+            kept = self._searched = candidates_of(self._exemplar_inputs, PLACE_NEIGHBORS)
         return kept
 
     @property

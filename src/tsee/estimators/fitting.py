@@ -23,6 +23,7 @@ from tsee.store import Columns, MemoryStore, Store, new_store, seed_of
 from tsee.training import History, Loss
 
 __all__ = [
+    "PLACED_ROWS",
     "TRANSFORM_ROWS",
     "Objective",
     "Plan",
@@ -42,7 +43,9 @@ __all__ = [
 AUTO_STEPS, MANY_STEPS = 1800, 20000
 LEAST_EPOCHS, MIN_EPOCHS, MAX_EPOCHS = 2, 10, 100
 MIN_BATCH, MAX_BATCH = 128, 1024
+# Rows that pass the network together, and rows whose inputs are in memory when new rows are placed.
 TRANSFORM_ROWS = 1024
+PLACED_ROWS = 2**14
 READ_ROWS = 4096
 # The share of training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5

@@ -18,9 +18,10 @@ from tsee.estimators.base import ParametricMap
 from tsee.estimators.fitting import Plan, places_by
 from tsee.layout import free_places, settle
 from tsee.messages import TrainingWarning, warn
-from tsee.neighbors import Candidates, nearest
+from tsee.neighbors import Candidates, candidates_of, nearest
 from tsee.objectives import distance_loss, exemplar_loss, noise_contrastive_loss, sampled_loss
 from tsee.parallel import first_of, rank, total
+from tsee.preprocessing import filled_up
 from tsee.progress import progress_bar
 from tsee.store import Batch, Columns
 from tsee.training import Loss
@@ -87,7 +88,7 @@ class Neighborhoods:
 
     def __init__(self, exemplars: Tensor, own: Own | None, perplexity: float, k: int, *, keep: bool = False) -> None:
         self.exemplars, self.own, self.perplexity, self.k = exemplars, own, perplexity, k
-        self._candidates = Candidates(exemplars)
+        self.candidates = candidates_of(exemplars, k)
         self._kept = None
         if keep:
             shape = (len(exemplars), k)
@@ -96,7 +97,7 @@ class Neighborhoods:
     def __call__(self, inputs: Tensor, rows: slice) -> tuple[Affinities, Tensor | None]:
         """The neighbours of a block of rows, and which exemplar each row is."""
         own = None if self.own is None else self.own(rows)
-        indices, distances = nearest(inputs, self._candidates, self.k, exclude=own)
+        indices, distances = nearest(inputs, self.candidates, self.k, exclude=own)
         found = Affinities(indices, conditional_probabilities(distances, self.perplexity))
         if self._kept is not None and own is not None:
             mine = own >= 0
@@ -243,17 +244,20 @@ class Sampled:
         return same_for_equal(exemplars, freed), complete
 
 
+@torch.inference_mode()
 def among(inputs: Tensor, exemplars: Candidates, places: Tensor) -> Tensor:
     """Places of inputs among those of their nearest exemplars; an input that is an exemplar has its place."""
     k = min(PLACE_NEIGHBORS, len(exemplars.rows))
     found = torch.empty((len(inputs), places.shape[1]))
     for rows in blocks(len(inputs), SEARCH_ROWS):
-        indices, distances = nearest(inputs[rows], exemplars, k)
+        # Filled up: sums over few rows may be taken in another order than those over many.
+        indices, distances = (filled_up(part) for part in nearest(inputs[rows], exemplars, k))
         probabilities = conditional_probabilities(distances, min(PLACE_PERPLEXITY, max(1.0, k / 3)))
         settled = settle(places[indices], probabilities)
         itself = distances[:, :1] <= ROUNDING * distances[:, -1:]
-        found[rows] = torch.where(itself, places[indices[:, 0]], settled)
-        found[rows][~torch.isfinite(distances[:, 0])] = torch.nan  # too far for a distance
+        settled = torch.where(itself, places[indices[:, 0]], settled)
+        settled[~torch.isfinite(distances[:, 0])] = torch.nan  # too far for a distance
+        found[rows] = settled[: rows.stop - rows.start]
     return found
 
 

@@ -32,9 +32,8 @@ class Parameter:
 
 def check_parameters(estimator: BaseEstimator, *only: str) -> None:
     """Raise ValueError for the first parameter, of all or of those named, whose value is not one it may have."""
-    for name, value in estimator.get_params(deep=False).items():
-        if only and name not in only:
-            continue
+    for name in only or estimator.get_params(deep=False):
+        value = getattr(estimator, name)
         parameter = PARAMETERS.get(name)  # a subclass may have parameters of its own
         if parameter is not None and not parameter.accepts(value):
             raise ValueError(
