@@ -17,16 +17,16 @@ import numpy as np
 CORES = os.cpu_count()
 
 
-def tsee():
+def tsee(**parameters):
     from tsee import DtSEE
 
-    return DtSEE(random_state=0)
+    return DtSEE(random_state=0, **parameters)
 
 
-def tsee_fast():
+def tsee_fast(**parameters):
     from tsee import DtSEE
 
-    return DtSEE.fast(random_state=0)
+    return DtSEE.fast(random_state=0, **parameters)
 
 
 def umap():
@@ -92,6 +92,9 @@ def sklearn_tsne():
 METHODS = {
     "tsee": tsee,
     "tsee, fast": tsee_fast,
+    # What more or less time buys: the other points of the curve.
+    "tsee, fast, a third of the epochs": lambda: tsee_fast(max_epochs=10),
+    "tsee, 512-512-512, twice the epochs": lambda: tsee(hidden_layers=(512, 512, 512), max_epochs=60),
     "PaCMAP": pacmap,
     "umap-learn": umap,
     "openTSNE": opentsne,

@@ -1,0 +1,64 @@
+"""The page of `make bench`, from runs as they are kept: whole, without places for new rows, and failed."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PEERS = Path(__file__).parents[1] / "benchmarks" / "peers"
+
+
+@pytest.fixture
+def peers(monkeypatch):
+    monkeypatch.syspath_prepend(str(PEERS))
+    yield
+    for name in ("report", "run", "methods"):
+        sys.modules.pop(name, None)
+
+
+def a_run(seconds, *, new_rows=True):
+    run = {"fit s": seconds, "memory beyond the data MiB": 500.0}
+    run |= {"training 1-NN error %": 5.5, "training 5-NN error %": 4.0}
+    if new_rows:
+        run |= {"transform s": 1.5, "one row ms": 2.0, "1-NN error %": 6.0, "5-NN error %": 4.5}
+        run |= {"Quality Score 10 %": 20.0, "Quality Score 100 %": 25.0}
+    return run
+
+
+def test_page_of_peers(peers, tmp_path, monkeypatch):
+    import report
+
+    monkeypatch.setattr(report, "DOCS", tmp_path)
+    failed = {"failed": "stopped after 3600 s"}
+    runs = {
+        "mnist": {"tsee": a_run(60.0), "tsee, fast": a_run(25.0), "A": a_run(300.0, new_rows=False), "B": failed},
+        "cells-10000": {"tsee": a_run(5.0), "B": a_run(6.0)},
+        "cells-1000000": {"tsee": a_run(400.0), "B": failed},
+    }
+    report.write_report({"machine": {"cores": 2}, "runs": runs})
+    lines = (tmp_path / "benchmarks.md").read_text().splitlines()
+    assert any(line.startswith("| **tsee** | 60 s | 1.50 s | 2.0 ms | 500 MiB | 6.0 / 4.5 % |") for line in lines)
+    assert any(line.startswith("| A | 300 s | - | - | 500 MiB | - | 5.5 / 4.0 % |") for line in lines)
+    assert "| B | 6 s, 500 MiB, 6.0 % | stopped after 3600 s |" in lines
+    assert any(line.startswith("| B (stopped after 3600 s) | - |") for line in lines)
+    assert {path.name for path in (tmp_path / "benchmarks").iterdir()} == {"mnist.png", "growth.png"}
+
+
+def test_synthetic_cells_are_the_same_every_time(peers):
+    import run
+
+    rows, kinds = run.cells(70_000)
+    again, _ = run.cells(70_000)
+    assert rows.shape == (70_000, 50)
+    assert rows.dtype == np.float32
+    assert np.array_equal(rows, again)
+    counts = np.bincount(kinds)
+    assert counts.max() > 20 * counts[counts > 0].min()
+
+
+def test_every_method_that_is_run_is_known(peers):
+    import methods
+    import run
+
+    assert {*run.OURS, *run.CURVE, *run.PEERS} == set(methods.METHODS)
