@@ -71,7 +71,7 @@ BAD_PARAMETERS = {
     "seeding": ["k-means++", None],
     "kmeans_iterations": [-1, 1.5],
     "contrast": ["sample", None],
-    "exaggeration": [0, -1, "2", None],
+    "exaggeration": [0, -1, "2"],
     "jitter": [-0.1, "1"],
     "refinement": [-1, 1.5, None],
     "placement": ["neighbours", 1],

@@ -30,7 +30,8 @@ __all__ = ["DtSEE", "HotSEE"]
 
 # Of more rows than this, as many are the exemplars: a search among them takes as long as an epoch of training or two.
 AUTO_POINTS = 2**16
-AUTO_CENTRES = 2000
+# Of centres, the more, the fewer rows of other kinds does one stand for; all contrasts but one take longer for more.
+AUTO_CENTRES, FEW_CENTRES = 8192, 2000
 # k-means sees this many rows, or so many for each centre: more would not move the centres.
 CENTRED_ROWS, CENTRED_SHARE = 2**19, 64
 NOISE_NEIGHBORS = 100
@@ -103,7 +104,8 @@ class ExemplarMap(ParametricMap):
 
             own = partial(_own, chosen, plan.start)
         else:
-            wanted = min(AUTO_CENTRES, max(2, n_rows // 2)) if self.n_exemplars is None else self.n_exemplars
+            automatic = AUTO_CENTRES if self.contrast == "sampled" else FEW_CENTRES
+            wanted = min(automatic, max(2, n_rows // 2)) if self.n_exemplars is None else self.n_exemplars
             sample = choose_points(n_rows, max(CENTRED_ROWS, CENTRED_SHARE * wanted), generator) - plan.start
             sample = sample[(sample >= 0) & (sample < len(inputs))]
             with progress_bar(self.kmeans_iterations, "k-means", "update", verbose=bool(self.verbose)) as bar:
@@ -265,7 +267,7 @@ class DtSEE(Deep, ExemplarMap):
         seeding: str = "k-means||",
         kmeans_iterations: int = 10,
         contrast: str = "sampled",
-        exaggeration: float = 2.0,
+        exaggeration: float | None = None,
         jitter: float | None = None,
         refinement: int = 200,
         placement: str | None = None,
@@ -353,7 +355,7 @@ class HotSEE(HighOrder, ExemplarMap):
         seeding: str = "k-means||",
         kmeans_iterations: int = 10,
         contrast: str = "sampled",
-        exaggeration: float = 2.0,
+        exaggeration: float | None = None,
         jitter: float | None = None,
         refinement: int = 200,
         placement: str | None = None,

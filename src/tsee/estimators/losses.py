@@ -163,6 +163,8 @@ class Sampled:
         # As with the width of a kernel: the more data, the less there is to smooth over.
         automatic = min(MAX_JITTER, MAX_JITTER * (1000 / plan.n_rows) ** 0.5)
         self.jitter = automatic if estimator.jitter is None else estimator.jitter
+        of_exemplars = 1.0 if around.own is None else 2.0
+        self.exaggeration = of_exemplars if estimator.exaggeration is None else estimator.exaggeration
 
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
         """The exemplars drawn for each epoch, and which exemplar a row is."""
@@ -180,7 +182,7 @@ class Sampled:
         """An estimate of equation 12, the attraction exaggerated."""
         points, others = self._jittered(batch["inputs"], self.drawn(batch), self.jitter)
         Y, V = _embed(network, points.to(self.device), others.to(self.device))
-        return sampled_loss(Y, V, exaggeration=self.estimator.exaggeration)
+        return sampled_loss(Y, V, exaggeration=self.exaggeration)
 
     def drawn(self, batch: Batch) -> Tensor:
         """The exemplars drawn for the rows of a batch in its epoch."""
@@ -234,7 +236,7 @@ class Sampled:
                     freed,
                     neighbors,
                     # Nearer to the loss as it is: the clusters have been found, and neighbours want their room.
-                    exaggeration=self.estimator.exaggeration**0.5,
+                    exaggeration=self.exaggeration**0.5,
                     n_iterations=steps,
                     progress=lambda done: bar.update(),
                 )

@@ -111,10 +111,10 @@ PARAMETERS: dict[str, Parameter] = {
     "n_exemplars": Parameter(
         "an integer of at least 2 or None",
         _or_none(_whole(2)),
-        "How many exemplars. None takes every row as a point, 65,536 of them if there are more, or 2,000 centres "
-        "(half the rows, if that is less). Where the data hold fewer, "
-        "those are used, with a warning; ``n_exemplars_`` is what took effect. Centres are those of 524,288 rows, or "
-        "64 for each centre, drawn at random, where there are more.",
+        "How many exemplars. None takes every row as a point, 65,536 of them if there are more; or 8,192 centres, "
+        'and 2,000 where the contrast is not "sampled" and more take longer (half the rows, if that is less). '
+        "Where the data hold fewer, those are used, with a warning; ``n_exemplars_`` is what took effect. Centres are "
+        "those of 524,288 rows, or 64 for each centre, drawn at random, where there are more.",
     ),
     "seeding": Parameter(
         '"k-means||" or "random"',
@@ -131,10 +131,11 @@ PARAMETERS: dict[str, Parameter] = {
         "with the number of exemplars (each exemplar then counts as often as rows choose it).",
     ),
     "exaggeration": Parameter(
-        "a number above 0",
-        _real(0, open_end=True),
-        "A factor on the attraction: above 1 it draws clusters together. The refinement takes its square root. Only "
-        'for the "sampled" contrast.',
+        "a number above 0 or None",
+        _or_none(_real(0, open_end=True)),
+        "A factor on the attraction: above 1 it draws clusters together. The refinement takes its square root. None "
+        "takes 2 with points as exemplars; and 1 with centres, which stand for rows of more than one kind, and would "
+        'draw these together. Only for the "sampled" contrast.',
     ),
     "jitter": Parameter(
         "a number of at least 0 or None",
