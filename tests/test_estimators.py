@@ -201,6 +201,16 @@ def test_exemplar_forms(cls, exemplars, contrast, digits):
     assert knn_error(Y, y, see.transform(X_new), y_new, k=5)[5] < 0.2
 
 
+@pytest.mark.parametrize(("exemplars", "exaggeration"), [("points", 2), ("centres", 1)])
+def test_attraction_is_exaggerated_by_default_where_exemplars_are_rows(exemplars, exaggeration, digits):
+    given = {"exemplars": exemplars, "max_epochs": 2, "refinement": 0, "random_state": 0}
+    X = digits[0][:400]
+    by_default = DtSEE(**given).fit(X).embedding_
+    np.testing.assert_array_equal(DtSEE(**given, exaggeration=exaggeration).fit(X).embedding_, by_default)
+    other = DtSEE(**given, exaggeration=3 - exaggeration).fit(X).embedding_
+    assert not np.allclose(other, by_default)
+
+
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
 def test_points_are_rows_and_centres_are_means(cls, digits):
     X = digits[0]
