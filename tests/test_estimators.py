@@ -20,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tsee import DataWarning, DtSEE, HotSEE, HotSNE, PtSNE, TrainingWarning, load
+from tsee.estimators.fitting import resolve_epochs
 from tsee.metrics import knn_error, quality_score
 
 SMALL = dict(max_epochs=2, random_state=0)
@@ -559,3 +560,11 @@ def test_the_documentation_names_every_parameter_and_attribute(digits):
         for name in [*see.get_params(), *(name for name in fitted if name != "preprocessing_")]:
             assert f"\n    {name} : " in cls.__doc__, name
         assert "{" not in cls.__doc__
+
+
+def test_epochs_follow_the_number_of_steps():
+    of_mnist = [resolve_epochs(None, -(-60_000 // batch), 60_000) for batch in (100, 1024, 10_000)]
+    assert of_mnist == [31, 31, 100]
+    assert resolve_epochs(None, 977, 1_000_000) == 10
+    assert resolve_epochs(None, 97_700, 100_000_000) == 2
+    assert resolve_epochs(7, 100, 10_000) == 7

@@ -143,7 +143,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if largest(n_steps - len(inputs) // 2) > 0 and n_rows > len(inputs):
             raise ValueError(f"A process has too few of the {n_rows} rows for the {n_steps} batches of an epoch.")
         draws = torch.Generator().manual_seed(seed_of(seed, rank()))
-        n_epochs = resolve_epochs(self.max_epochs, n_steps)
+        n_epochs = resolve_epochs(self.max_epochs, n_steps, n_rows)
         return Plan(inputs, start, n_rows, n_steps, n_epochs, device, seed, generator, draws)
 
     def _identity(self, plan: Plan, n_features: int) -> dict[str, Any]:

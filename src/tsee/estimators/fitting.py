@@ -19,7 +19,7 @@ from tsee.networks import FlatteningNetwork
 from tsee.parallel import first_of, largest, rank
 from tsee.preprocessing import Inputs, evenly
 from tsee.progress import progress_bar
-from tsee.store import Columns, MemoryStore, Store, new_store, seed_of
+from tsee.store import Columns, MemoryStore, Store, new_store, seed_of, steps_per_epoch
 from tsee.training import History, Loss
 
 __all__ = [
@@ -226,9 +226,11 @@ def resolve_batch_size(batch_size: int | None, n_rows: int) -> int:
     return min(MAX_BATCH, max(MIN_BATCH, 2 ** int(math.log2(n_rows / 8)) if n_rows > 8 else 1))
 
 
-def resolve_epochs(max_epochs: int | None, n_steps: int) -> int:
+def resolve_epochs(max_epochs: int | None, n_steps: int, n_rows: int) -> int:
+    """As many as make enough steps; for batches smaller than the automatic ones, as many as these would have."""
     if max_epochs is not None:
         return int(max_epochs)
+    n_steps = min(n_steps, steps_per_epoch(n_rows, resolve_batch_size(None, n_rows)))
     few = min(MIN_EPOCHS, max(LEAST_EPOCHS, math.ceil(MANY_STEPS / n_steps)))
     return min(MAX_EPOCHS, max(few, math.ceil(AUTO_STEPS / n_steps)))
 

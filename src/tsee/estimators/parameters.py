@@ -227,7 +227,7 @@ PARAMETERS: dict[str, Parameter] = {
         "an integer of at least 1 or None",
         _or_none(_whole(1)),
         "Passes over the data. None takes as many as make about 1,800 steps, at least 10 and at most 100; of more than "
-        "two million rows fewer, down to 2.",
+        "two million rows fewer, down to 2. Smaller batches than the automatic ones have as many epochs as these.",
     ),
     "learning_rate": Parameter(
         "a number above 0",
