@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = {"mnist": "MNIST", "fashion": "Fashion-MNIST"}
@@ -136,9 +137,11 @@ def _error_against_time(runs: Runs, title: str, path: Path) -> None:
             color=OURS if mine else INK,
         )
     ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.margins(x=0.15, y=0.12)
     ax.set_ylim(0)
-    ax.margins(x=0.15, y=0.1)
     ax.set_xlabel("seconds to fit (hollow: no place for new rows; error of the training rows, left out)", fontsize=9,
                   color=INK)  # fmt: skip
     ax.set_ylabel("error of 1-NN on the map, held-out rows, %", fontsize=9, color=INK)
