@@ -100,10 +100,8 @@ class Candidates:
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows
         self.centre = rows.mean(0)
-        centred = rows - self.centre
-        half_norms = centred.square().sum(1) / 2
-        self.factors = torch.cat([-centred, half_norms[:, None]], 1)  # one product with [x, 1] gives the scores
-        self.largest = half_norms.max()
+        self.factors = _factors(rows - self.centre)
+        self.largest = self.factors[:, -1].max()
 
     @property
     def block_rows(self) -> int:
@@ -145,9 +143,9 @@ class Cells(Candidates):
     def __init__(self, rows: Tensor) -> None:
         super().__init__(rows)
         n_cells = max(1, len(rows) // CELL_ROWS)
-        self.centres = _centres_of_cells(self.factors, n_cells)
-        home = torch.cat([(_queries(self.factors[part]) @ self.centres.T).argmin(1) for part in blocks(len(rows))])
-        used, home = home.unique(return_inverse=True)
+        centred = rows - self.centre
+        self.centres = _centres_of_cells(centred, n_cells)
+        used, home = _cells_of(centred, self.centres).unique(return_inverse=True)  # none without members
         self.centres, n_cells = self.centres[used], len(used)
         sizes = torch.bincount(home, minlength=n_cells)
         self.n_chunks = (sizes + CHUNK - 1) // CHUNK
@@ -195,7 +193,7 @@ class Cells(Candidates):
         found = self.members[chunk_at(position // CHUNK) * CHUNK + position % CHUNK]
         found.masked_fill_(torch.isinf(score), -1)
         if exclude is not None:
-            score.masked_fill_((found == exclude[:, None]) & (found >= 0), torch.inf)
+            score.masked_fill_(found == exclude[:, None], torch.inf)
             score, kept = score.topk(k, dim=1, largest=False, sorted=False)
             found = found.gather(1, kept)
         return score, found
@@ -218,7 +216,7 @@ class Cells(Candidates):
         ):
             mine = slice(begin, begin + count)
             begin += count
-            if not count or not n_chunks:
+            if not count:
                 continue
             members = self.factors[first * CHUNK : (first + n_chunks) * CHUNK]
             tile = space.take("tile", queries, count, len(members))
@@ -233,25 +231,33 @@ def candidates_of(rows: Tensor, k: int) -> Candidates:
     return Cells(rows) if in_cells else Candidates(rows)
 
 
-def _queries(factors: Tensor) -> Tensor:
-    """Candidates as queries: one product with factors gives the scores."""
-    return torch.cat([-factors[:, :-1], factors.new_ones(len(factors), 1)], 1)
+def _factors(rows: Tensor) -> Tensor:
+    """Half the squared length beside each row: one product of a query [x, 1] with them gives its scores."""
+    return torch.cat([-rows, rows.square().sum(1, keepdim=True) / 2], 1)
 
 
-def _centres_of_cells(factors: Tensor, n_cells: int) -> Tensor:
-    """Factors of centres, by a few updates of k-means over some of the candidates, evenly over all of them."""
-    sample = _queries(factors[:: max(1, len(factors) // (SAMPLE_ROWS * n_cells))])
-    rows = sample[:, :-1]
-    centres = rows[torch.arange(n_cells) * len(rows) // n_cells]
+def _queries(rows: Tensor) -> Tensor:
+    return torch.cat([rows, rows.new_ones(len(rows), 1)], 1)
+
+
+def _centres_of_cells(rows: Tensor, n_cells: int) -> Tensor:
+    """Factors of centres, by a few updates of k-means over some of the rows, evenly over all of them.
+
+    `choose_centres` has the processes of a group share its work: a search is each process's own.
+    """
+    sample = rows[:: max(1, len(rows) // (SAMPLE_ROWS * n_cells))]
+    centres = sample[torch.arange(n_cells) * len(sample) // n_cells]
     for _ in range(UPDATES):
-        half_norms = centres.square().sum(1, keepdim=True) / 2
-        home = torch.cat(
-            [(sample[part] @ torch.cat([-centres, half_norms], 1).T).argmin(1) for part in blocks(len(sample))]
-        )
+        home = _cells_of(sample, _factors(centres))
         counts = torch.bincount(home, minlength=n_cells)[:, None]
-        sums = torch.zeros_like(centres).index_add_(0, home, rows)
+        sums = torch.zeros_like(centres).index_add_(0, home, sample)
         centres = torch.where(counts > 0, sums / counts.clamp_min(1), centres)
-    return torch.cat([-centres, centres.square().sum(1, keepdim=True) / 2], 1)
+    return _factors(centres)
+
+
+def _cells_of(rows: Tensor, centres: Tensor) -> Tensor:
+    """Which of the centres is nearest to each row."""
+    return torch.cat([(_queries(rows[part]) @ centres.T).argmin(1) for part in blocks(len(rows))])
 
 
 def _nearest_block(
@@ -260,8 +266,7 @@ def _nearest_block(
     """The k nearest, their squared distances, and whether no other can be nearer, given what rounding loses."""
     wanted = min(k + MARGIN, len(candidates.rows))
     centred = block - candidates.centre
-    queries = torch.cat([centred, centred.new_ones(len(centred), 1)], 1)
-    score, found = candidates.smallest_scores(queries, wanted, exclude, space)
+    score, found = candidates.smallest_scores(_queries(centred), wanted, exclude, space)
     # In the order of their numbers, so that of two at the same distance the first is first.
     found, order = found.sort(dim=1)  # (rows, wanted)
     score = score.gather(1, order)
@@ -329,18 +334,18 @@ def _group_minima(queries: Tensor, factors: Tensor) -> Tensor:
     return minima
 
 
-def _smallest(minima: Tensor, k: int) -> Tensor:
-    """The columns of the ``k`` smallest of each row, unsorted, by the same grouping once more."""
-    rows, columns = minima.shape
+def _smallest(values: Tensor, k: int) -> Tensor:
+    """The columns of the ``k`` smallest of each row, unsorted: they lie in the groups of smallest minimum."""
+    rows, columns = values.shape
     n_groups = columns // GROUP_OF_GROUPS
     if n_groups < 2 * k:
-        return minima.topk(k, dim=1, largest=False, sorted=False).indices
+        return values.topk(k, dim=1, largest=False, sorted=False).indices
     whole = n_groups * GROUP_OF_GROUPS
     # Here a group is every n_groups-th column: along the rows the minimum is vectorised.
-    least = minima[:, :whole].view(rows, GROUP_OF_GROUPS, n_groups).amin(1)
+    least = values[:, :whole].view(rows, GROUP_OF_GROUPS, n_groups).amin(1)
     chosen = least.topk(k, dim=1, largest=False, sorted=False).indices  # (rows, k)
-    members = chosen[:, :, None] + n_groups * torch.arange(GROUP_OF_GROUPS, device=minima.device)
-    rest = torch.arange(whole, columns, device=minima.device).expand(rows, -1)
+    members = chosen[:, :, None] + n_groups * torch.arange(GROUP_OF_GROUPS, device=values.device)
+    rest = torch.arange(whole, columns, device=values.device).expand(rows, -1)
     left = torch.cat([members.flatten(1), rest], 1)
-    position = minima.gather(1, left).topk(k, dim=1, largest=False, sorted=False).indices
+    position = values.gather(1, left).topk(k, dim=1, largest=False, sorted=False).indices
     return left.gather(1, position)
