@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -25,6 +26,9 @@ def joined() -> Iterator[None]:
     if not several or not dist.is_available() or dist.is_initialized():
         yield
         return
+    # What it defines takes the group that there is when it is imported for a default argument, and so keeps it, and its
+    # threads, to the end, which Python does not always survive. Adam imports it: so before there is a group.
+    import_module("torch.distributed.nn.functional")
     store, own_rank, n_processes = next(dist.rendezvous("env://"))  # type: ignore[attr-defined]
     # Of processes that were started again, those before them have left addresses in the store, where nobody answers.
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
