@@ -112,3 +112,18 @@ def test_a_stopped_fit_is_taken_up_only_when_told_to(run, data, often, tmp_path)
 def test_resume_needs_a_folder(run, data, tmp_path):
     result = run("fit", data, "-o", tmp_path / "model", "--resume", code=2)
     assert "--resume goes with --checkpoint" in result.stderr
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="finds the threads in /proc")
+def test_no_thread_of_the_group_is_left_when_a_worker_ends(data, tmp_path):
+    """Python ends badly, now and then, beside one that lives."""
+    script = tmp_path / "fit_and_look.py"
+    script.write_text(
+        "import os\n"
+        "from tsee.cli import main\n"
+        "main(standalone_mode=False)\n"
+        "tasks = [open(f'/proc/self/task/{task}/comm').read() for task in os.listdir('/proc/self/task')]\n"
+        "os.write(1, f'left: {sum(\"gloo\" in task for task in tasks)}\\n'.encode())\n"
+    )
+    output = finished(torchrun(script, "fit", data, *OPTIONS, "--max-epochs", 2, "-o", tmp_path / "model"))
+    assert output.count("left: 0") == 2
