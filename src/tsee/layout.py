@@ -18,6 +18,7 @@ import torch
 from scipy.fft import next_fast_len
 from scipy.sparse import csr_matrix
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from tsee.affinities import Affinities
 from tsee.data import blocks_in_cache
@@ -94,19 +95,22 @@ class _Attraction:
         one_way = csr_matrix((*chosen, np.arange(0, n * k + 1, k)), shape=(n, n))
         both = ((one_way + one_way.T) / (2 * n)).tocsr()
         self.probabilities = torch.from_numpy(both.data).float()
-        self.others = torch.from_numpy(both.indices)  # int32, half of what they would take otherwise
-        counts = torch.from_numpy(np.diff(both.indptr).astype(np.int64))
-        self.rows = torch.repeat_interleave(torch.arange(n, dtype=self.others.dtype), counts)
+        # 32 bits, half of what they would take otherwise.
+        self.others, self.starts = torch.from_numpy(both.indices), torch.from_numpy(both.indptr)
+        self.rows = torch.repeat_interleave(torch.arange(n, dtype=self.starts.dtype), self.starts.diff())
 
     def __call__(self, places: Tensor) -> Tensor:
-        # A dimension at a time: gathering single numbers is what is fast here.
-        differences = [y.index_select(0, self.rows) - y.index_select(0, self.others) for y in places.T.contiguous()]
+        # As complex numbers, of which gathering and subtracting one is gathering and subtracting both coordinates.
+        points = torch.view_as_complex(places.contiguous())
+        apart = points.index_select(0, self.rows).sub_(points.index_select(0, self.others))
         distances = torch.ones_like(self.probabilities)
-        for difference in differences:
-            distances.addcmul_(difference, difference)
-        pull = self.probabilities / distances
-        zero = places.new_zeros(len(places))
-        return torch.stack([zero.index_add(0, self.rows, pull * difference) for difference in differences], 1)
+        distances.addcmul_(apart.real, apart.real).addcmul_(apart.imag, apart.imag)
+        pull = torch.div(self.probabilities, distances, out=distances)
+        table = torch.cat([places, torch.ones_like(places[:, :1])], 1)
+        pulled = embedding_bag(
+            self.others, table, self.starts, per_sample_weights=pull, mode="sum", include_last_offset=True
+        )
+        return pulled[:, 2:] * places - pulled[:, :2]
 
 
 class Repulsion:
@@ -118,14 +122,14 @@ class Repulsion:
     """
 
     def __init__(self) -> None:
-        self._kernels: tuple[tuple[int, float], Tensor] | None = None
+        self._kernels: tuple[tuple[int, float], tuple[int, Tensor, Tensor]] | None = None
 
     def __call__(self, places: Tensor) -> tuple[Tensor, float]:
         return _all_pairs(places) if len(places) <= FEW else self.interpolated(places)
 
     def interpolated(self, places: Tensor) -> tuple[Tensor, float]:
         """The same by Fourier transforms, whatever the number of places."""
-        middle = places.median(0).values
+        middle = places[:: 1 + len(places) // FEW].median(0).values  # of some, which is as good here
         places = middle + (places - middle).clamp(-MOST_BOXES / 2, MOST_BOXES / 2)
         low = places.amin(0)
         width = float((places.amax(0) - low).max())
@@ -133,7 +137,7 @@ class Repulsion:
         boxes = min(MOST_BOXES, FEW_BOXES * (int(width) // FEW_BOXES + 1))
         side = width / boxes if width > boxes or 0 < width < FEW_BOXES else 1.0  # above 1 by a rounding at most
         nodes = NODES * boxes
-        kernels = self._transformed_kernels(nodes, side / NODES)
+        size, energies, forces = self._transformed_kernels(nodes, side / NODES)
 
         scaled = (places - low) / side
         box = scaled.floor().clamp_(0, boxes - 1)
@@ -143,23 +147,30 @@ class Repulsion:
         cells = (along[:, 0, :, None] * nodes + along[:, 1, None, :]).flatten(1)  # (n, 9)
         shares = (weights[:, 0, :, None] * weights[:, 1, None, :]).flatten(1)  # (n, 9)
 
-        grid = torch.zeros(nodes * nodes).index_add_(0, cells.flatten(), shares.flatten())
-        size = kernels.shape[1]
-        spread = torch.fft.rfft2(grid.view(nodes, nodes), s=(size, size))
-        potentials = torch.fft.irfft2(spread * kernels, s=(size, size))[:, :nodes, :nodes].reshape(3, -1)
-        felt = [(p.index_select(0, cells.flatten()).view_as(shares) * shares).sum(1) for p in potentials]
-        return torch.stack(felt[1:], 1), float(felt[0].double().sum()) - len(places)
+        grid = torch.zeros(nodes * nodes).index_add_(0, cells.flatten(), shares.flatten()).view(nodes, nodes)
+        # One axis after the other: of the zeros around the grid, and of what is not read, half is never transformed.
+        spread = torch.fft.fft(torch.fft.rfft(grid, size), size, dim=0)
+        normalizer = float(energies.mul(spread.real.square() + spread.imag.square()).sum(dtype=torch.float64))
+        fields = torch.fft.irfft(torch.fft.ifft(spread * forces, dim=1)[:, :nodes], size)[:, :, :nodes].reshape(2, -1)
+        felt = [(field.index_select(0, cells.flatten()).view_as(shares) * shares).sum(1) for field in fields]
+        return torch.stack(felt, 1), normalizer - len(places)
 
-    def _transformed_kernels(self, nodes: int, spacing: float) -> Tensor:
-        """Of w, and of w^2 times the one and the other coordinate of the difference."""
+    def _transformed_kernels(self, nodes: int, spacing: float) -> tuple[int, Tensor, Tensor]:
+        """The length of the transforms; of w, such that the normaliser is a sum over them; of w^2 times the difference.
+
+        The sum of w over all pairs is that of the spectrum of w times the squared spectrum of the places (Parseval):
+        half of the spectrum is held, and stands for its mirror image.
+        """
         if self._kernels is None or self._kernels[0] != (nodes, spacing):
             size = next_fast_len(2 * nodes, real=True)
             lags = torch.arange(size)
             lags = spacing * torch.where(lags < size - lags, lags, lags - size)
             kernel = 1 / (1 + lags.square()[:, None] + lags.square())
-            forces = kernel.square()
-            kernels = torch.stack([kernel, forces * lags[:, None], forces * lags])
-            self._kernels = (nodes, spacing), torch.fft.rfft2(kernels)
+            energies = torch.fft.rfft2(kernel).real / size**2
+            energies[:, 1 : (size + 1) // 2] *= 2
+            both = torch.stack(torch.meshgrid(lags, lags, indexing="ij"))
+            forces = torch.fft.rfft2(kernel.square() * both)
+            self._kernels = (nodes, spacing), (size, energies, forces)
         return self._kernels[1]
 
 
