@@ -54,7 +54,7 @@ def test_interpolated_forces_are_near_those_of_all_pairs(width):
     expected, total = naive_repulsion(Y)
     for forces, normalizer in (Repulsion().interpolated(Y), Repulsion()(Y)):  # 5,000 are not few
         assert normalizer == pytest.approx(total, rel=0.01)
-        assert (forces - expected).norm() < 0.04 * expected.norm()
+        assert (forces - expected).norm() < 0.02 * expected.norm()
 
 
 def test_the_grid_serves_again_and_grows_with_the_map():

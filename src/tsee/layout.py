@@ -5,12 +5,14 @@ With all rows as exemplars, the loss of equation 12 as a function of the places 
 .. math:: \ell = a \sum_{ij} p_{ij} \log(1 + |y_i - y_j|^2) + \log \sum_{i \ne j} (1 + |y_i - y_j|^2)^{-1},
 
 the p of equation 3 and the attraction exaggerated by a. Its gradient has a sum over the pairs that carry probability,
-and one over all pairs, the repulsion. The second is smooth: it is computed on a grid by Fourier transforms and
-interpolated (Linderman et al., Nature Methods 2019), at a cost of n and the area of the map in place of n squared.
+and one over all pairs, the repulsion. The second is smooth: it is computed on a grid by Fourier transforms (Linderman
+et al., Nature Methods 2019), at a cost of n and the area of the map in place of n squared; places are put on the grid
+and forces read from it by splines, whose smoothing is undone in the spectrum (Essmann et al., J. Chem. Phys. 1995).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -29,11 +31,12 @@ __all__ = ["Repulsion", "free_places", "settle"]
 MOMENTUM = 0.8
 GAIN_UP, GAIN_DOWN, LEAST_GAIN = 0.2, 0.8, 0.01
 LONGEST_STEP = 5.0
-# Up to so many places all pairs are summed. Beyond, interpolation by parabolas in boxes as wide as the kernel; what
-# lies outside the largest grid is felt as if it lay on its rim.
+# Up to so many places all pairs are summed. Beyond, places are spread on a grid, and forces read from it, by splines
+# of so many nodes; what lies outside the largest grid is felt as if it lay on its rim.
 FEW = 4096
-NODES = 3
-FEW_BOXES, MOST_BOXES = 16, 512
+SPLINE = 3
+SPACING = 0.5
+FEW_NODES, MOST_NODES = 48, 1024
 # Fixed-point iterations of a place among its neighbours'.
 SETTLING = 30
 
@@ -117,12 +120,12 @@ class Repulsion:
     """The repulsion of all pairs on the plane: call it with places of shape (n, 2).
 
     Returns for each i the sum over j of w_ij^2 (y_i - y_j), and the normaliser, the sum of w_ij over i and j other
-    than i, with w = 1 / (1 + |y_i - y_j|^2). Of more than 4,096 places it is interpolated, which errs by two or three
+    than i, with w = 1 / (1 + |y_i - y_j|^2). Of more than 4,096 places it is interpolated, which errs by one or two
     hundredths of the forces where there are some places in a unit of area, and by more where they lie far apart.
     """
 
     def __init__(self) -> None:
-        self._kernels: tuple[tuple[int, float], tuple[int, Tensor, Tensor]] | None = None
+        self._kernels: tuple[tuple[int, float], tuple[int, Tensor, list[Tensor]]] | None = None
 
     def __call__(self, places: Tensor) -> tuple[Tensor, float]:
         return _all_pairs(places) if len(places) <= FEW else self.interpolated(places)
@@ -130,46 +133,51 @@ class Repulsion:
     def interpolated(self, places: Tensor) -> tuple[Tensor, float]:
         """The same by Fourier transforms, whatever the number of places."""
         middle = places[:: 1 + len(places) // FEW].median(0).values  # of some, which is as good here
-        places = middle + (places - middle).clamp(-MOST_BOXES / 2, MOST_BOXES / 2)
+        reach = SPACING * MOST_NODES / 2
+        places = middle + (places - middle).clamp(-reach, reach)
         low = places.amin(0)
         width = float((places.amax(0) - low).max())
+        spacing = min(SPACING, width / (FEW_NODES - SPLINE) or SPACING)
         # A grid that grows in strides, so that its kernels serve many calls.
-        boxes = min(MOST_BOXES, FEW_BOXES * (int(width) // FEW_BOXES + 1))
-        side = width / boxes if width > boxes or 0 < width < FEW_BOXES else 1.0  # above 1 by a rounding at most
-        nodes = NODES * boxes
-        size, energies, forces = self._transformed_kernels(nodes, side / NODES)
+        nodes = FEW_NODES * math.ceil((width / spacing + SPLINE) / FEW_NODES)
+        size, energies, forces = self._transformed_kernels(nodes, spacing)
 
-        scaled = (places - low) / side
-        box = scaled.floor().clamp_(0, boxes - 1)
-        weights = _parabolas(scaled - box)  # (n, 2, 3)
-        first = box.long() * NODES
-        along = first[:, :, None] + torch.arange(NODES)  # (n, 2, 3)
-        cells = (along[:, 0, :, None] * nodes + along[:, 1, None, :]).flatten(1)  # (n, 9)
+        scaled = (places - low) / spacing + 1
+        node = scaled.round()
+        weights = _parabolas(scaled - node)  # (n, 2, 3)
+        along = (node.long() - 1)[:, :, None] + torch.arange(SPLINE)  # (n, 2, 3)
+        cells = (along[:, 0, :, None] * nodes + along[:, 1, None, :]).flatten()  # (n * 9,)
         shares = (weights[:, 0, :, None] * weights[:, 1, None, :]).flatten(1)  # (n, 9)
 
-        grid = torch.zeros(nodes * nodes).index_add_(0, cells.flatten(), shares.flatten()).view(nodes, nodes)
+        grid = torch.zeros(nodes * nodes).index_add_(0, cells, shares.flatten()).view(nodes, nodes)
         # One axis after the other: of the zeros around the grid, and of what is not read, half is never transformed.
         spread = torch.fft.fft(torch.fft.rfft(grid, size), size, dim=0)
-        normalizer = float(energies.mul(spread.real.square() + spread.imag.square()).sum(dtype=torch.float64))
-        fields = torch.fft.irfft(torch.fft.ifft(spread * forces, dim=1)[:, :nodes], size)[:, :, :nodes].reshape(2, -1)
-        felt = [(field.index_select(0, cells.flatten()).view_as(shares) * shares).sum(1) for field in fields]
+        normalizer = float((energies * (spread.real.square() + spread.imag.square())).sum(dtype=torch.float64))
+        felt = []
+        for kernel in forces:
+            field = torch.fft.irfft(torch.fft.ifft(spread * kernel, dim=0)[:nodes], size)[:, :nodes]
+            felt.append((field.flatten().index_select(0, cells).view_as(shares) * shares).sum(1))
         return torch.stack(felt, 1), normalizer - len(places)
 
-    def _transformed_kernels(self, nodes: int, spacing: float) -> tuple[int, Tensor, Tensor]:
-        """The length of the transforms; of w, such that the normaliser is a sum over them; of w^2 times the difference.
+    def _transformed_kernels(self, nodes: int, spacing: float) -> tuple[int, Tensor, list[Tensor]]:
+        """The length of the transforms, and the spectra of w and of w^2 times each coordinate of the difference.
 
-        The sum of w over all pairs is that of the spectrum of w times the squared spectrum of the places (Parseval):
-        half of the spectrum is held, and stands for its mirror image.
+        That of w is real, and such that the normaliser is its sum over the squared spectrum of the places (Parseval;
+        half of the spectrum is held, and stands for its mirror image). All are divided by that of the spline by which
+        places are put on the grid and read from it.
         """
         if self._kernels is None or self._kernels[0] != (nodes, spacing):
             size = next_fast_len(2 * nodes, real=True)
             lags = torch.arange(size)
-            lags = spacing * torch.where(lags < size - lags, lags, lags - size)
+            lags = torch.where(lags < size - lags, lags, lags - size)
+            twice = torch.sinc(lags / size) ** (2 * SPLINE)  # put and read
+            smooth = twice[:, None] * twice[: size // 2 + 1]
+            lags = spacing * lags
             kernel = 1 / (1 + lags.square()[:, None] + lags.square())
-            energies = torch.fft.rfft2(kernel).real / size**2
+            energies = torch.fft.rfft2(kernel).real / smooth / size**2
             energies[:, 1 : (size + 1) // 2] *= 2
-            both = torch.stack(torch.meshgrid(lags, lags, indexing="ij"))
-            forces = torch.fft.rfft2(kernel.square() * both)
+            kernel.square_()
+            forces = [torch.fft.rfft2(kernel * along) / smooth for along in (lags[:, None], lags)]
             self._kernels = (nodes, spacing), (size, energies, forces)
         return self._kernels[1]
 
@@ -187,10 +195,9 @@ def _all_pairs(places: Tensor) -> tuple[Tensor, float]:
     return forces, total - len(places)
 
 
-def _parabolas(inside: Tensor) -> Tensor:
-    """Lagrange's weights at the nodes 1/6, 3/6 and 5/6 of a box, for positions from 0 to 1 in it."""
-    t = NODES * inside - NODES / 2  # in units of the spacing, from the middle node
-    return torch.stack([t * (t - 1) / 2, (1 - t) * (1 + t), t * (t + 1) / 2], -1)
+def _parabolas(offset: Tensor) -> Tensor:
+    """The quadratic B-spline at a node and those before and after it, for an offset of -1/2 to 1/2 from the node."""
+    return torch.stack([(0.5 - offset).square() / 2, 0.75 - offset.square(), (0.5 + offset).square() / 2], -1)
 
 
 def settle(neighbors: Tensor, probabilities: Tensor) -> Tensor:
