@@ -19,7 +19,7 @@ def naive(X, E, k, exclude=None):
 
 
 def small_tiles(monkeypatch):
-    sizes = {"BLOCK_ROWS": 64, "FEW_ROWS": 10, "TILE_SCORES": 64 * 100, "GROUP_OF_GROUPS": 2, "WORTH_GROUPING": 2}
+    sizes = {"BLOCK_ROWS": 64, "FEW_ROWS": 10, "TILE_SCORES": 64 * 100, "WORTH_GROUPING": 2}
     for name, value in sizes.items():
         monkeypatch.setattr(neighbors, name, value)
 
@@ -104,6 +104,20 @@ def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):
         again, same = nearest(queries[:few], cells, 15)
         assert torch.equal(again, indices[:few])
         assert torch.equal(same, distances[:few])
+
+
+def test_several_threads_find_what_one_finds(clustered):
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for n_threads in (1, 3):
+            torch.set_num_threads(n_threads)
+            with torch.inference_mode(n_threads == 3):
+                found.append(nearest(clustered[:5000], Cells(clustered), 10, exclude=torch.arange(5000)))
+            assert torch.get_num_threads() == n_threads
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 def test_all_are_searched_where_the_nearest_cells_hold_too_few(monkeypatch):

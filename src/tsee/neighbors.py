@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import torch
@@ -17,22 +18,22 @@ __all__ = ["Candidates", "Cells", "candidates_of", "nearest"]
 BLOCK_ROWS, FEW_ROWS = 512, 64
 # Scores that are made at a time: few enough to be in a processor's cache when their minima are taken.
 TILE_SCORES, TILE_SCORES_ON_DEVICE = 2**19, 2**26
-# Candidates are first compared by the minimum of a group of this many, groups by that of this many groups.
-GROUP, GROUP_OF_GROUPS = 8, 16
+# Candidates are first compared by the minimum of a group of this many.
+GROUP = 8
 # Groups there must be for each that is chosen, or all scores are searched at once.
 WORTH_GROUPING = 16
 # Candidates taken beyond those wanted, so that rounding cannot keep out one that is nearer.
 MARGIN = 8
 
 # From so many candidates on it pays to search those of the nearest cells only, one cell in ten: of the 30 nearest,
-# 99.5 % are found in MNIST and 99.9 % in Fashion-MNIST, in less than half of the time.
+# 99.6 % are found in MNIST and 99.9 % in Fashion-MNIST, in a quarter of the time.
 MANY = 2**15
 CELL_ROWS, SEARCHED_SHARE = 256, 10
 # Members of a cell are in chunks of this many, the last one filled up.
 CHUNK = 32
 # k-means that finds the cells: rows for each of them, and updates.
 SAMPLE_ROWS, UPDATES = 64, 5
-# Queries that are searched for together in cells; fewer than the second do not make up for a product a cell.
+# Queries that a thread searches for together in cells; fewer than the second do not make up for a product a cell.
 CELL_QUERIES, FEW_QUERIES = 1024, 16
 
 
@@ -58,15 +59,35 @@ def nearest(X: Tensor, E: Tensor | Candidates, k: int, *, exclude: Tensor | None
     distances : Tensor of shape (n, k)
         The *squared* Euclidean distances, summed from differences, so that equal rows are at exactly 0.
     """
-    n = X.shape[0]
     candidates = Candidates(E) if isinstance(E, Tensor) else E
+    n, n_threads = X.shape[0], candidates.n_threads
+    if n_threads == 1 or n <= candidates.block_rows:
+        return _search(X, slice(0, n), candidates, k, exclude)
+    # Whole blocks for each thread, as even as they can be.
+    share = candidates.block_rows * math.ceil(n / candidates.block_rows / n_threads)
+    inference = torch.is_inference_mode_enabled()
+
+    def work(rows: slice) -> tuple[Tensor, Tensor]:
+        torch.set_num_threads(1)  # of this thread
+        with torch.inference_mode(inference):
+            return _search(X, rows, candidates, k, exclude)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        indices, distances = zip(*pool.map(work, blocks(n, share)), strict=True)
+    return torch.cat(indices), torch.cat(distances)
+
+
+def _search(X: Tensor, queries: slice, candidates: Candidates, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
+    """What `nearest` returns, for some of the queries."""
     E = candidates.rows
+    n = queries.stop - queries.start
     indices = torch.empty((n, k), dtype=torch.int64)
     distances = torch.empty((n, k), dtype=E.dtype)
     space = Space()
     for rows in blocks(n, candidates.block_rows):
-        block = X[rows].to(device=E.device, dtype=E.dtype)
-        own = None if exclude is None else exclude[rows].to(E.device)
+        these = slice(queries.start + rows.start, queries.start + rows.stop)
+        block = X[these].to(device=E.device, dtype=E.dtype)
+        own = None if exclude is None else exclude[these].to(E.device)
         found, squared, certain = _nearest_block(block, candidates, k, own, space)
         left = torch.nonzero(~certain).squeeze(1)
         if len(left) and E.dtype != torch.float64 and E.device.type != "mps":
@@ -107,6 +128,11 @@ class Candidates:
     def block_rows(self) -> int:
         """Queries that are searched for together."""
         return BLOCK_ROWS
+
+    @property
+    def n_threads(self) -> int:
+        """Threads that search, each for queries of its own: one, whose products take all there are."""
+        return 1
 
     def smallest_scores(self, queries: Tensor, k: int, exclude: Tensor | None, space: Space) -> tuple[Tensor, Tensor]:
         """The ``k`` smallest scores of each query, unsorted, and whose they are."""
@@ -165,32 +191,38 @@ class Cells(Candidates):
     def block_rows(self) -> int:
         return CELL_QUERIES
 
+    @property
+    def n_threads(self) -> int:
+        """As many as there are: products of a cell are too small to be shared among them."""
+        return torch.get_num_threads() if torch.backends.openmp.is_available() else 1
+
     def smallest_scores(self, queries: Tensor, k: int, exclude: Tensor | None, space: Space) -> tuple[Tensor, Tensor]:
         # Evenly: the cells of a query may not hang on how many other queries there are.
         distances = evenly(lambda rows: rows @ self.centres.T, queries)
         cells = distances.topk(self.n_searched, dim=1, largest=False).indices  # (n, searched)
-        ends = self.n_chunks[cells].cumsum(1)  # in the chunks of a query's cells, one cell after the other
-        starts = ends - self.n_chunks[cells]
+        lengths = self.n_chunks[cells]
+        ends = lengths.cumsum(1)  # in the chunks of a query's cells, one cell after the other
+        starts = ends - lengths
         wanted = k + (exclude is not None)
-        width = max(int(ends[:, -1].max()), -(-wanted // CHUNK))
+        width = max(int(ends[:, -1].max()), math.ceil(wanted / CHUNK))
+        scores, begins, order = self._scores(queries, cells, lengths, space)
 
-        def chunk_at(positions: Tensor) -> Tensor:
-            """Which chunk is at a position among those of a query, the first one beyond their end."""
-            cell = torch.searchsorted(ends, positions, right=True).clamp_max_(self.n_searched - 1)
-            chunk = self.first[cells.gather(1, cell)] + positions - starts.gather(1, cell)
-            return torch.where(positions < ends[:, -1:], chunk, 0)
+        # The smallest score of each chunk, in the order of the queries and padded.
+        offsets = torch.arange(len(queries))[:, None] * width + starts - begins
+        places = torch.repeat_interleave(offsets.flatten()[order], lengths.flatten()[order])
+        minima = queries.new_full((len(queries) * width,), torch.inf)
+        minima[places + torch.arange(len(scores))] = scores.amin(1)
 
-        if len(queries) < FEW_QUERIES:
-            positions = torch.arange(width).expand(len(queries), -1).contiguous()
-            wide = self.factors.view(-1, CHUNK * queries.shape[1]).index_select(0, chunk_at(positions).flatten())
-            scores = (wide.view(len(queries), -1, queries.shape[1]) @ queries[:, :, None]).view(len(queries), -1, CHUNK)
-            scores.masked_fill_((positions >= ends[:, -1:])[:, :, None], torch.inf)
-        else:
-            scores = self._scores(queries, cells, starts, width, space)
-        scores = scores.view(len(queries), -1)
-        position = _smallest(scores, wanted)
-        score = scores.gather(1, position)
-        found = self.members[chunk_at(position // CHUNK) * CHUNK + position % CHUNK]
+        position = _smallest(minima.view(len(queries), width), min(wanted, width))  # (n, chosen)
+        cell = torch.searchsorted(ends, position, right=True).clamp_max_(self.n_searched - 1)
+        beyond = position >= ends[:, -1:]  # where there are too few chunks
+        within = (position - starts.gather(1, cell)).masked_fill_(beyond, 0)
+        chosen = scores.index_select(0, (begins.gather(1, cell) + within).flatten()).view(*position.shape, CHUNK)
+        chosen = chosen.masked_fill_(beyond[:, :, None], torch.inf).flatten(1)
+        column = _smallest(chosen, wanted)
+        score = chosen.gather(1, column)
+        chunk = self.first[cells.gather(1, cell)] + within
+        found = self.members[chunk.gather(1, column // CHUNK) * CHUNK + column % CHUNK]
         found.masked_fill_(torch.isinf(score), -1)
         if exclude is not None:
             score.masked_fill_(found == exclude[:, None], torch.inf)
@@ -198,31 +230,37 @@ class Cells(Candidates):
             found = found.gather(1, kept)
         return score, found
 
-    def _scores(self, queries: Tensor, cells: Tensor, starts: Tensor, width: int, space: Space) -> Tensor:
-        """The scores of the chunks of each query's cells, cell by cell, with all queries that search it."""
+    def _scores(self, queries: Tensor, cells: Tensor, lengths: Tensor, space: Space) -> tuple[Tensor, Tensor, Tensor]:
+        """The scores of the chunks of all queries' cells, a chunk a row; for each query and cell the first of them.
+
+        And the order in which these pairs of a query and a cell are there: by cells, each cell with all queries that
+        search it, or of few queries by queries.
+        """
         n, searched = cells.shape
-        cell, pair = cells.flatten().sort(stable=True)
-        query = pair // searched
-        place = query * width + starts.flatten()[pair]
-        grouped = queries.index_select(0, query)
-        scores = space.take("scores", queries, n * width, CHUNK)
-        unused = torch.arange(width) >= starts[:, -1:] + self.n_chunks[cells[:, -1:]]
-        scores.index_fill_(0, unused.flatten().nonzero().squeeze(1), torch.inf)
-        steps = torch.arange(int(self.n_chunks.max()))
-        begin = 0
-        bounds = zip(self.first.tolist(), self.n_chunks.tolist(), strict=True)
-        for (first, n_chunks), count in zip(
-            bounds, torch.bincount(cell, minlength=len(self.centres)).tolist(), strict=True
-        ):
-            mine = slice(begin, begin + count)
-            begin += count
-            if not count:
-                continue
-            members = self.factors[first * CHUNK : (first + n_chunks) * CHUNK]
-            tile = space.take("tile", queries, count, len(members))
-            torch.mm(grouped[mine], members.T, out=tile)
-            scores.index_copy_(0, (place[mine, None] + steps[:n_chunks]).flatten(), tile.view(-1, CHUNK))
-        return scores.view(n, width, CHUNK)
+        few = n < FEW_QUERIES
+        order = torch.arange(n * searched) if few else cells.flatten().argsort(stable=True)
+        ends = lengths.flatten()[order].cumsum(0)
+        begins = torch.empty_like(ends)
+        begins[order] = ends - lengths.flatten()[order]
+        begins = begins.view(n, searched)
+        scores = space.take("scores", queries, int(ends[-1]) * CHUNK)
+        if few:
+            chunks = torch.repeat_interleave((self.first[cells] - begins).flatten(), lengths.flatten())
+            chunks += torch.arange(len(chunks))
+            factors = self.factors.view(-1, CHUNK * queries.shape[1]).index_select(0, chunks).view(-1, queries.shape[1])
+            parts = lengths.sum(1).mul(CHUNK).tolist()
+            for query, part, out in zip(queries, factors.split(parts), scores.split(parts), strict=True):
+                torch.mv(part, query, out=out)
+        else:
+            grouped = queries.index_select(0, order // searched)
+            counts = torch.bincount(cells.flatten(), minlength=len(self.centres))
+            sizes = self.n_chunks * CHUNK
+            row = start = 0
+            for first, size, count in zip((self.first * CHUNK).tolist(), sizes.tolist(), counts.tolist(), strict=True):
+                tile = scores[start : start + count * size].view(count, size)
+                torch.mm(grouped[row : row + count], self.factors[first : first + size].T, out=tile)
+                row, start = row + count, start + count * size
+        return scores.view(-1, CHUNK), begins, order
 
 
 def candidates_of(rows: Tensor, k: int) -> Candidates:
@@ -337,14 +375,16 @@ def _group_minima(queries: Tensor, factors: Tensor) -> Tensor:
 def _smallest(values: Tensor, k: int) -> Tensor:
     """The columns of the ``k`` smallest of each row, unsorted: they lie in the groups of smallest minimum."""
     rows, columns = values.shape
-    n_groups = columns // GROUP_OF_GROUPS
-    if n_groups < 2 * k:
+    # As many groups as there are columns in those chosen, in powers of two.
+    size = 2 ** round(math.log2(columns / k) / 2)
+    if size == 1:
         return values.topk(k, dim=1, largest=False, sorted=False).indices
-    whole = n_groups * GROUP_OF_GROUPS
+    n_groups = columns // size
+    whole = n_groups * size
     # Here a group is every n_groups-th column: along the rows the minimum is vectorised.
-    least = values[:, :whole].view(rows, GROUP_OF_GROUPS, n_groups).amin(1)
+    least = values[:, :whole].view(rows, size, n_groups).amin(1)
     chosen = least.topk(k, dim=1, largest=False, sorted=False).indices  # (rows, k)
-    members = chosen[:, :, None] + n_groups * torch.arange(GROUP_OF_GROUPS, device=values.device)
+    members = chosen[:, :, None] + n_groups * torch.arange(size, device=values.device)
     rest = torch.arange(whole, columns, device=values.device).expand(rows, -1)
     left = torch.cat([members.flatten(1), rest], 1)
     position = values.gather(1, left).topk(k, dim=1, largest=False, sorted=False).indices

@@ -46,7 +46,8 @@ MIN_BATCH, MAX_BATCH = 128, 1024
 # Rows that pass the network together, and rows whose inputs are in memory when new rows are placed.
 TRANSFORM_ROWS = 1024
 PLACED_ROWS = 2**14
-READ_ROWS = 4096
+# Numbers that are read at a time, and the rows these are at the least and at the most.
+READ_ENTRIES, LEAST_READ, MOST_READ = 2**22, 2**10, 2**14
 # The share of training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
 
@@ -117,8 +118,9 @@ def read_rows(plan: Plan, objective: Objective, *, on_disk: bool, verbose: bool)
     store: Store | None = None
     inputs, varies = plan.inputs, False
     first = first_of(inputs[0:1])
+    size = max(LEAST_READ, min(MOST_READ, READ_ENTRIES // inputs.shape[1]))
     with progress_bar(len(inputs), "reading", "row", verbose=verbose) as bar:
-        for rows in blocks(len(inputs), READ_ROWS):
+        for rows in blocks(len(inputs), size):
             block = inputs[rows]
             varies = varies or bool((block != first).any())
             columns = {"inputs": block, **objective.columns(block, rows)}

@@ -28,7 +28,7 @@ from tsee.training import Loss
 
 __all__ = ["Full", "Neighborhoods", "Noise", "Own", "Sampled", "among"]
 
-SEARCH_ROWS = 4096
+SETTLED_ROWS = 4096
 MAX_JITTER = 0.5
 # A row's exemplars are drawn beforehand, one for each epoch; after so many epochs they come round again.
 MAX_DRAWS = 64
@@ -251,9 +251,10 @@ def among(inputs: Tensor, exemplars: Candidates, places: Tensor) -> Tensor:
     """Places of inputs among those of their nearest exemplars; an input that is an exemplar has its place."""
     k = min(PLACE_NEIGHBORS, len(exemplars.rows))
     found = torch.empty((len(inputs), places.shape[1]))
-    for rows in blocks(len(inputs), SEARCH_ROWS):
+    nearby = nearest(inputs, exemplars, k)
+    for rows in blocks(len(inputs), SETTLED_ROWS):
         # Filled up: sums over few rows may be taken in another order than those over many.
-        indices, distances = (filled_up(part) for part in nearest(inputs[rows], exemplars, k))
+        indices, distances = (filled_up(part[rows]) for part in nearby)
         probabilities = conditional_probabilities(distances, min(PLACE_PERPLEXITY, max(1.0, k / 3)))
         settled = settle(places[indices], probabilities)
         itself = distances[:, :1] <= ROUNDING * distances[:, -1:]
