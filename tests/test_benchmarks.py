@@ -31,14 +31,24 @@ def test_page_of_peers(peers, tmp_path, monkeypatch):
 
     monkeypatch.setattr(report, "DOCS", tmp_path)
     failed = {"failed": "stopped after 3600 s"}
+    forward = {"forward: transform s": 0.05, "forward: one row ms": 0.7, "forward: 1-NN error %": 7.0}
+    forward |= {"forward: 5-NN error %": 5.0}
     runs = {
-        "mnist": {"tsee": a_run(60.0), "tsee, fast": a_run(25.0), "A": a_run(300.0, new_rows=False), "B": failed},
+        "mnist": {
+            "tsee": a_run(60.0) | forward,
+            "tsee, fast": a_run(25.0),
+            "A": a_run(300.0, new_rows=False),
+            "B": failed,
+            "C": a_run(50.0),
+        },
         "cells-10000": {"tsee": a_run(5.0), "B": a_run(6.0)},
         "cells-1000000": {"tsee": a_run(400.0), "B": failed},
     }
     report.write_report({"machine": {"cores": 2}, "runs": runs})
     lines = (tmp_path / "benchmarks.md").read_text().splitlines()
     assert any(line.startswith("| **tsee** | 60 s | 1.50 s | 2.0 ms | 500 MiB | 6.0 / 4.5 % |") for line in lines)
+    assert any(line.endswith("| - | 0.05 s | 0.7 ms | - | 7.0 / 5.0 % | - | - |") for line in lines)
+    assert any(line.endswith("C 30 (1.0).") for line in lines)
     assert any(line.startswith("| A | 300 s | - | - | 500 MiB | - | 5.5 / 4.0 % |") for line in lines)
     assert "| B | 6 s, 500 MiB, 6.0 % | stopped after 3600 s |" in lines
     assert any(line.startswith("| B (stopped after 3600 s) | - |") for line in lines)

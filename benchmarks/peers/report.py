@@ -68,7 +68,28 @@ def _table(runs: Runs) -> list[str]:
         if run.get("failed"):
             name += f" ({run['failed'][:80]})"
         lines.append(f"| {name} | " + " | ".join(of(run) for of in columns.values()) + " |")
-    return lines
+        forward = {key.removeprefix("forward: "): value for key, value in run.items() if key.startswith("forward: ")}
+        if forward:
+            cells = (of(forward) for of in columns.values())
+            lines.append('| &nbsp;&nbsp;the same, `placement="forward"` | ' + " | ".join(cells) + " |")
+    return [*lines, "", *_times_faster(runs), ""]
+
+
+def _times_faster(runs: Runs) -> list[str]:
+    """How many times faster than the peers new rows are placed by the default."""
+    ours = runs.get("tsee", {})
+    peers = {method: run["transform s"] for method, run in runs.items()
+             if "transform s" in run and not method.startswith("tsee")}  # fmt: skip
+    if "forward: transform s" not in ours or not peers:
+        return []
+    ratios = [
+        f"{method} {seconds / ours['forward: transform s']:,.0f} ({seconds / ours['transform s']:.1f})"
+        for method, seconds in peers.items()
+    ]
+    return [
+        "The time of 10,000 new rows over that of tsee's network alone (in brackets: over that of tsee's default,",
+        f"which places a row among its nearest): {', '.join(ratios)}.",
+    ]
 
 
 def _cell(run: dict[str, Any], key: str, form: str) -> str:

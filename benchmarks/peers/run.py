@@ -82,6 +82,12 @@ def run(method: str, name: str, data: tsee.datasets.Split, interpreter: str) -> 
         places = [Path(folder) / f"places-{part}.npy" for part in ("train", "test")]
         if places[0].exists():
             result |= judge(data, np.load(places[0]), np.load(places[1]) if places[1].exists() else None)
+        forward = [Path(folder) / f"forward-{part}.npy" for part in ("train", "test")]
+        if forward[0].exists():
+            errors = tsee.metrics.knn_error(
+                np.load(forward[0]), data.y_train, np.load(forward[1]), data.y_test, k=(1, 5)
+            )
+            result |= {f"forward: {k}-NN error %": round(100 * error, 2) for k, error in errors.items()}
     return result
 
 
