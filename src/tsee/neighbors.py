@@ -35,6 +35,8 @@ CHUNK = 32
 SAMPLE_ROWS, UPDATES = 64, 5
 # Queries that a thread searches for together in cells; fewer than the second do not make up for a product a cell.
 CELL_QUERIES, FEW_QUERIES = 1024, 16
+# Threads that search at the same time, each with some 50 MB of scores and what is made of them.
+MOST_THREADS = 16
 
 
 def nearest(X: Tensor, E: Tensor | Candidates, k: int, *, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -194,7 +196,7 @@ class Cells(Candidates):
     @property
     def n_threads(self) -> int:
         """As many as there are: products of a cell are too small to be shared among them."""
-        return torch.get_num_threads() if torch.backends.openmp.is_available() else 1
+        return min(MOST_THREADS, torch.get_num_threads()) if torch.backends.openmp.is_available() else 1
 
     def smallest_scores(self, queries: Tensor, k: int, exclude: Tensor | None, space: Space) -> tuple[Tensor, Tensor]:
         # Evenly: the cells of a query may not hang on how many other queries there are.
