@@ -1,6 +1,7 @@
 """The blocked search against a search over all distances."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -108,16 +109,37 @@ def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):
 
 def test_several_threads_find_what_one_finds(clustered):
     before = torch.get_num_threads()
-    found = []
+    clustered[:30] = clustered[0]  # more equal rows than are searched for: certain in float64 only
+    cells, found = Cells(clustered), []
     try:
         for n_threads in (1, 3):
             torch.set_num_threads(n_threads)
             with torch.inference_mode(n_threads == 3):
-                found.append(nearest(clustered[:5000], Cells(clustered), 10, exclude=torch.arange(5000)))
+                found.append(nearest(clustered[:5000], cells, 10, exclude=torch.arange(5000)))
+            with ThreadPoolExecutor(1) as later:
+                assert later.submit(torch.get_num_threads).result() == n_threads
             assert torch.get_num_threads() == n_threads
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def test_an_interrupt_ends_the_search(clustered, monkeypatch):
+    monkeypatch.setattr(neighbors, "CELL_QUERIES", 32)
+    searched = []
+
+    class Interrupted(Cells):
+        n_threads = 2
+
+        def smallest_scores(self, *arguments):
+            searched.append(1)
+            if len(searched) == 3:
+                raise KeyboardInterrupt
+            return super().smallest_scores(*arguments)
+
+    with pytest.raises(KeyboardInterrupt):
+        nearest(clustered, Interrupted(clustered), 10)
+    assert len(searched) < len(clustered) / 32 / 2
 
 
 def test_all_are_searched_where_the_nearest_cells_hold_too_few(monkeypatch):

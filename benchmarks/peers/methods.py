@@ -81,7 +81,16 @@ def parampacmap():
 def torchdr():
     import torchdr
 
-    return torchdr.UMAP(device="cpu", random_state=0)
+    class Estimator:
+        def fit_transform(self, X):
+            self.basis = X
+            self.map = torchdr.UMAP(device="cpu", random_state=0)
+            return self.map.fit_transform(X)
+
+        def transform(self, X):
+            return self.map.transform(X, X_train=self.basis)
+
+    return Estimator()
 
 
 def sklearn_tsne():

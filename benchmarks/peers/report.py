@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 DOCS = Path(__file__).parents[2] / "docs"
+PARTS = Path(__file__).parents[1] / "results" / "growth.json"
 NAMES = {"mnist": "MNIST", "fashion": "Fashion-MNIST"}
 INK, OURS, THEIRS = "#333333", "#d1495b", "#5b7b9a"
 
@@ -49,6 +51,8 @@ def write_report(kept: dict[str, Any]) -> None:
             "",
         ]
         _growth_figure(growth, DOCS / "benchmarks" / "growth.png")
+    if PARTS.exists():
+        lines += _parts(json.loads(PARTS.read_text()))
     (DOCS / "benchmarks.md").write_text("\n".join(lines).rstrip() + "\n")
 
 
@@ -76,7 +80,7 @@ def _table(runs: Runs) -> list[str]:
 
 
 def _times_faster(runs: Runs) -> list[str]:
-    """How many times faster than the peers new rows are placed by the default."""
+    """How many times as long the peers take to place new rows."""
     ours = runs.get("tsee", {})
     peers = {method: run["transform s"] for method, run in runs.items()
              if "transform s" in run and not method.startswith("tsee")}  # fmt: skip
@@ -115,6 +119,36 @@ def _growth(growth: dict[int, Runs]) -> list[str]:
             )
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
     return [*lines, "", "Time of the fit, its memory beyond the data, and the error of 1-NN."]
+
+
+def _parts(found: dict[str, Any]) -> list[str]:
+    """Where the time of tsee's own fits goes."""
+    sizes = found["sizes"]
+    rows = {
+        "the whole fit": lambda run: f"{run['seconds']:.0f} s",
+        "exemplars and affinities": lambda run: (
+            f"{run['exemplars and affinities, s']:.1f} s, {100 * run['share of exemplars and affinities']:.0f} %"
+        ),
+        "training": lambda run: (
+            f"{run['training, s']:.0f} s, {run['training, us a row and epoch']:.1f} us a row and epoch"
+        ),
+        "refinement of the exemplars": lambda run: f"{run['refinement of the exemplars, s']:.1f} s",
+        "the whole fit, a row and epoch": lambda run: f"{run['the whole fit, us a row and epoch']:.0f} us",
+        "memory beyond the data": lambda run: f"{run['memory beyond the data, MiB']:,.0f} MiB",
+    }
+    lines = ["| | " + " | ".join(f"{int(n):,} rows" for n in sizes) + " |", "| --- " * (len(sizes) + 1) + "|"]
+    lines += [f"| {name} | " + " | ".join(cell(run) for run in sizes.values()) + " |" for name, cell in rows.items()]
+    return [
+        "## Where the time of a fit goes",
+        "",
+        f"The same data, `DtSEE` with {found['epochs']} epochs at every size (`python benchmarks/growth.py`,",
+        "[results](../benchmarks/results/growth.json)).",
+        "",
+        *lines,
+        "",
+        f"From the second size to the third each row adds {found['memory, bytes a row more']} bytes to the memory;",
+        "the rest hangs on the exemplars, at most 65,536: their neighbours, the search among them, the refinement.",
+    ]
 
 
 def _axes(width: float = 6.4, columns: int = 1) -> tuple[Figure, list[Any]]:

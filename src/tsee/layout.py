@@ -7,7 +7,8 @@ With all rows as exemplars, the loss of equation 12 as a function of the places 
 the p of equation 3 and the attraction exaggerated by a. Its gradient has a sum over the pairs that carry probability,
 and one over all pairs, the repulsion. The second is smooth: it is computed on a grid by Fourier transforms (Linderman
 et al., Nature Methods 2019), at a cost of n and the area of the map in place of n squared; places are put on the grid
-and forces read from it by splines, whose smoothing is undone in the spectrum (Essmann et al., J. Chem. Phys. 1995).
+and forces read from it by splines, whose smoothing is undone in the spectrum (Hockney and Eastwood, Computer Simulation
+Using Particles, 1981).
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ LONGEST_STEP = 5.0
 # of so many nodes; what lies outside the largest grid is felt as if it lay on its rim.
 FEW = 4096
 SPLINE = 3
-SPACING = 0.5
-FEW_NODES, MOST_NODES = 48, 1024
+SPACING, FEW_NODES = 0.5, 48
+WIDEST = 512.0
 # Fixed-point iterations of a place among its neighbours'.
 SETTLING = 30
 
@@ -133,13 +134,13 @@ class Repulsion:
     def interpolated(self, places: Tensor) -> tuple[Tensor, float]:
         """The same by Fourier transforms, whatever the number of places."""
         middle = places[:: 1 + len(places) // FEW].median(0).values  # of some, which is as good here
-        reach = SPACING * MOST_NODES / 2
-        places = middle + (places - middle).clamp(-reach, reach)
+        places = middle + (places - middle).clamp(-WIDEST / 2, WIDEST / 2)
         low = places.amin(0)
         width = float((places.amax(0) - low).max())
-        spacing = min(SPACING, width / (FEW_NODES - SPLINE) or SPACING)
-        # A grid that grows in strides, so that its kernels serve many calls.
-        nodes = FEW_NODES * math.ceil((width / spacing + SPLINE) / FEW_NODES)
+        if 0 < width < SPACING * (FEW_NODES - SPLINE):
+            nodes, spacing = FEW_NODES, width / (FEW_NODES - SPLINE)
+        else:  # a grid that grows in strides, so that its kernels serve many calls
+            nodes, spacing = FEW_NODES * math.ceil((width / SPACING + SPLINE) / FEW_NODES), SPACING
         size, energies, forces = self._transformed_kernels(nodes, spacing)
 
         scaled = (places - low) / spacing + 1
@@ -167,7 +168,7 @@ class Repulsion:
         places are put on the grid and read from it.
         """
         if self._kernels is None or self._kernels[0] != (nodes, spacing):
-            size = next_fast_len(2 * nodes, real=True)
+            size = next_fast_len(2 * (nodes + SPLINE), real=True)  # undoing the spline blurs the far end
             lags = torch.arange(size)
             lags = torch.where(lags < size - lags, lags, lags - size)
             twice = torch.sinc(lags / size) ** (2 * SPLINE)  # put and read
@@ -177,6 +178,7 @@ class Repulsion:
             energies = torch.fft.rfft2(kernel).real / smooth / size**2
             energies[:, 1 : (size + 1) // 2] *= 2
             kernel.square_()
+            lags[size // 2] *= size % 2  # that which is its own mirror image pushes neither way
             forces = [torch.fft.rfft2(kernel * along) / smooth for along in (lags[:, None], lags)]
             self._kernels = (nodes, spacing), (size, energies, forces)
         return self._kernels[1]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
@@ -35,8 +37,11 @@ CHUNK = 32
 SAMPLE_ROWS, UPDATES = 64, 5
 # Queries that a thread searches for together in cells; fewer than the second do not make up for a product a cell.
 CELL_QUERIES, FEW_QUERIES = 1024, 16
-# Threads that search at the same time, each with some 50 MB of scores and what is made of them.
+# Scores that a thread has at a time, and the threads that search at the same time.
+CELL_SCORES = 2**24
 MOST_THREADS = 16
+# Held by the thread that searches all candidates in float64, which takes their memory twice.
+PRECISE = threading.Lock()
 
 
 def nearest(X: Tensor, E: Tensor | Candidates, k: int, *, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -45,7 +50,7 @@ def nearest(X: Tensor, E: Tensor | Candidates, k: int, *, exclude: Tensor | None
     Parameters
     ----------
     X : Tensor of shape (n, d)
-        The queries. Anything whose slices are such tensors will do: it is read ``X[a:b]`` at a time.
+        The queries.
     E : Tensor of shape (z, d), Candidates or Cells
         The candidates; `Candidates` of them where they are searched many times, `Cells` where a few in a thousand of
         those nearest may be missed.
@@ -62,59 +67,70 @@ def nearest(X: Tensor, E: Tensor | Candidates, k: int, *, exclude: Tensor | None
         The *squared* Euclidean distances, summed from differences, so that equal rows are at exactly 0.
     """
     candidates = Candidates(E) if isinstance(E, Tensor) else E
-    n, n_threads = X.shape[0], candidates.n_threads
-    if n_threads == 1 or n <= candidates.block_rows:
-        return _search(X, slice(0, n), candidates, k, exclude)
-    # Whole blocks for each thread, as even as they can be.
-    share = candidates.block_rows * math.ceil(n / candidates.block_rows / n_threads)
-    inference = torch.is_inference_mode_enabled()
-
-    def work(rows: slice) -> tuple[Tensor, Tensor]:
-        torch.set_num_threads(1)  # of this thread
-        with torch.inference_mode(inference):
-            return _search(X, rows, candidates, k, exclude)
-
-    with ThreadPoolExecutor(n_threads) as pool:
-        indices, distances = zip(*pool.map(work, blocks(n, share)), strict=True)
-    return torch.cat(indices), torch.cat(distances)
-
-
-def _search(X: Tensor, queries: slice, candidates: Candidates, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
-    """What `nearest` returns, for some of the queries."""
-    E = candidates.rows
-    n = queries.stop - queries.start
+    n, n_threads, space = X.shape[0], candidates.n_threads, Space()
     indices = torch.empty((n, k), dtype=torch.int64)
-    distances = torch.empty((n, k), dtype=E.dtype)
-    space = Space()
-    for rows in blocks(n, candidates.block_rows):
-        these = slice(queries.start + rows.start, queries.start + rows.stop)
-        block = X[these].to(device=E.device, dtype=E.dtype)
-        own = None if exclude is None else exclude[these].to(E.device)
-        found, squared, certain = _nearest_block(block, candidates, k, own, space)
-        left = torch.nonzero(~certain).squeeze(1)
-        if len(left) and E.dtype != torch.float64 and E.device.type != "mps":
-            # Clusters so tight that the products of float32 rows cannot tell their members apart.
-            mine = None if own is None else own[left]
-            again = _nearest_block(block[left].double(), candidates.precise, k, mine, space)
-            found[left], squared[left] = again[0], again[1].to(squared.dtype)
-        indices[rows] = found.cpu()
-        distances[rows] = squared.cpu()
+    distances = torch.empty((n, k), dtype=candidates.rows.dtype)
+
+    def search(rows: slice) -> None:
+        indices[rows], distances[rows] = _search(X, rows, candidates, k, exclude, space)
+
+    if n_threads == 1 or n < FEW_QUERIES * n_threads:
+        for rows in blocks(n, candidates.block_rows):
+            search(rows)
+    else:
+        _in_threads(search, blocks(n, min(candidates.block_rows, math.ceil(n / n_threads))), n_threads)
     return indices, distances
 
 
-class Space:
-    """Memory that is used again: fresh memory of this size costs more than what is computed in it."""
+def _in_threads(search: Callable[[slice], None], parts: Iterable[slice], n_threads: int) -> None:
+    """Search in several threads of Python with one thread of torch each."""
+    inference, before = torch.is_inference_mode_enabled(), torch.get_num_threads()
 
-    def __init__(self) -> None:
-        self._kept: dict[str, Tensor] = {}
+    def alone() -> None:
+        torch.get_num_threads()  # a thread that has not asked takes what is set for all when it first computes
+        torch.set_num_threads(1)
 
-    def take(self, name: str, like: Tensor, *shape: int) -> Tensor:
-        """Memory by that name, of the kind of ``like``, with anything in it."""
-        size = math.prod(shape)
-        kept = self._kept.get(name)
-        if kept is None or len(kept) < size or kept.dtype != like.dtype or kept.device != like.device:
-            kept = self._kept[name] = like.new_empty(size)
-        return kept[:size].view(shape)
+    def work(rows: slice) -> None:
+        with torch.inference_mode(inference):
+            search(rows)
+
+    try:
+        with ThreadPoolExecutor(n_threads, initializer=alone) as pool:
+            for _ in pool.map(work, parts):  # an interrupt cancels what has not begun
+                pass
+    finally:
+        torch.set_num_threads(before)  # which threads take that are started later
+
+
+def _search(
+    X: Tensor, queries: slice, candidates: Candidates, k: int, exclude: Tensor | None, space: Space
+) -> tuple[Tensor, Tensor]:
+    """What `nearest` returns, for a block of the queries."""
+    E = candidates.rows
+    block = X[queries].to(device=E.device, dtype=E.dtype)
+    own = None if exclude is None else exclude[queries].to(E.device)
+    found, squared, certain = _nearest_block(block, candidates, k, own, space)
+    left = torch.nonzero(~certain).squeeze(1)
+    if len(left) and E.dtype != torch.float64 and E.device.type != "mps":
+        # Clusters so tight that the products of float32 rows cannot tell their members apart.
+        with PRECISE:
+            for rows in left.split(BLOCK_ROWS):
+                mine = None if own is None else own[rows]
+                again = _nearest_block(block[rows].double(), candidates.precise, k, mine, space)
+                found[rows], squared[rows] = again[0], again[1].to(squared.dtype)
+    return found.cpu(), squared.cpu()
+
+
+class Space(threading.local):
+    """Memory that a thread uses again: fresh memory of this size costs more than what is computed in it."""
+
+    kept: Tensor | None = None
+
+    def take(self, size: int, like: Tensor) -> Tensor:
+        """Memory for so many numbers of the kind of ``like``, with anything in it."""
+        if self.kept is None or len(self.kept) < size or self.kept.dtype != like.dtype:
+            self.kept = like.new_empty(size)
+        return self.kept[:size]
 
 
 class Candidates:
@@ -188,14 +204,16 @@ class Cells(Candidates):
         self.members = torch.full((len(padded),), -1)
         self.members[place] = order
         self.n_searched = max(1, n_cells // SEARCHED_SHARE)
+        most = CHUNK * int(self.n_chunks.topk(self.n_searched).values.sum())  # scores of a query
+        self._block_rows = max(FEW_QUERIES, min(CELL_QUERIES, CELL_SCORES // most))
 
     @property
     def block_rows(self) -> int:
-        return CELL_QUERIES
+        return self._block_rows
 
     @property
     def n_threads(self) -> int:
-        """As many as there are: products of a cell are too small to be shared among them."""
+        """Those there are: products of a cell are too small to be shared among them."""
         return min(MOST_THREADS, torch.get_num_threads()) if torch.backends.openmp.is_available() else 1
 
     def smallest_scores(self, queries: Tensor, k: int, exclude: Tensor | None, space: Space) -> tuple[Tensor, Tensor]:
@@ -245,7 +263,7 @@ class Cells(Candidates):
         begins = torch.empty_like(ends)
         begins[order] = ends - lengths.flatten()[order]
         begins = begins.view(n, searched)
-        scores = space.take("scores", queries, int(ends[-1]) * CHUNK)
+        scores = space.take(int(ends[-1]) * CHUNK, queries)
         if few:
             chunks = torch.repeat_interleave((self.first[cells] - begins).flatten(), lengths.flatten())
             chunks += torch.arange(len(chunks))
