@@ -67,7 +67,7 @@ def _table(runs: Runs) -> list[str]:
         "Quality Score 10 / 100": lambda run: _pair(run, "Quality Score 10 %", "Quality Score 100 %"),
     }
     lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
-    for method, run in runs.items():
+    for method, run in sorted(runs.items(), key=lambda item: not item[0].startswith("tsee")):  # ours first
         name = f"**{method}**" if method.startswith("tsee") else method
         if run.get("failed"):
             name += f" ({run['failed'][:80]})"
