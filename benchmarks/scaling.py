@@ -168,11 +168,11 @@ def main() -> None:
     result: dict[str, Any] = {f"{n} process{'es' * (n > 1)}": group(n, work) for n in (1, 2)}
     if work == "parts":
         one, two = result["1 process"], result["2 processes"]
-        work = {n: model(found, n) for n, found in ((1, one), (2, two))}
-        result["predicted ms per step"] = {"1 process": round(work[1], 1), "2 processes": round(work[2], 1)}
+        predicted = {n: model(found, n) for n, found in ((1, one), (2, two))}
+        result["predicted ms per step"] = {"1 process": round(predicted[1], 1), "2 processes": round(predicted[2], 1)}
         result["measured over predicted"] = {
-            "1 process": round(one["ms per step"] / work[1], 2),
-            "2 processes": round(two["ms per step"] / work[2], 2),
+            "1 process": round(one["ms per step"] / predicted[1], 2),
+            "2 processes": round(two["ms per step"] / predicted[2], 2),
         }
         result["speed of 2 processes over 1, a step"] = round(one["ms per step"] / two["ms per step"], 2)
         result["speed of 2 processes over 1, a round of k-means"] = round(
