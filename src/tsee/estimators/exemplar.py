@@ -28,7 +28,7 @@ from tsee.progress import progress_bar
 
 __all__ = ["DtSEE", "HotSEE"]
 
-# Of more rows than this, as many are the exemplars: a search among them takes as long as three epochs of training.
+# Of more rows than this, as many are the exemplars: a search among them takes as long as two epochs of training.
 AUTO_POINTS = 2**16
 # Of centres, the more, the fewer rows of other kinds does one stand for; all contrasts but one take longer for more.
 AUTO_CENTRES, FEW_CENTRES = 8192, 2000
