@@ -3,7 +3,8 @@
     python benchmarks/growth.py            # 10,000, 100,000 and 1,000,000 rows of 50 features: some minutes
 
 Each fit has the defaults but for the number of epochs, which is the same for all sizes, and is made in a process of
-its own. The result is benchmarks/results/growth.json.
+its own. The speed of a machine changes within minutes: all but the largest are made before it and after it, and their
+means are kept. The result is benchmarks/results/growth.json.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 HERE = Path(__file__).parent
@@ -76,11 +78,13 @@ def main() -> None:
         print(json.dumps(fit(int(sys.argv[1]))))
         return
     result: dict[str, Any] = {"epochs": EPOCHS, "sizes": {}}
-    for n_rows in SIZES:
+    found: dict[int, list[dict[str, float]]] = {n_rows: [] for n_rows in SIZES}
+    for n_rows in (*SIZES, *SIZES[-2::-1]):
         done = subprocess.run([sys.executable, __file__, str(n_rows)], capture_output=True, text=True, check=True)
-        found = json.loads(done.stdout.splitlines()[-1])
-        result["sizes"][n_rows] = {name: round(value, 3) for name, value in found.items()}
-        print(n_rows, json.dumps(result["sizes"][n_rows], indent=2), flush=True)
+        found[n_rows].append(json.loads(done.stdout.splitlines()[-1]))
+        print(n_rows, json.dumps(found[n_rows][-1], indent=2), flush=True)
+    for n_rows, runs in found.items():
+        result["sizes"][n_rows] = {name: round(mean(run[name] for run in runs), 3) for name in runs[0]}
     few, many = SIZES[-2:]
     more = result["sizes"][many]["memory beyond the data, MiB"] - result["sizes"][few]["memory beyond the data, MiB"]
     result["memory, bytes a row more"] = round(more * 2**20 / (many - few))

@@ -483,10 +483,12 @@ def test_where_there_is_no_refinement_rows_pass_through_the_network(parameters, 
 
 def test_some_rows_as_exemplars_are_refined_and_the_others_placed_among_them(digits):
     X = digits[0]
-    see = quick(DtSEE, n_exemplars=300, placement="refined").fit(X)
-    np.testing.assert_array_equal(see.transform(X), see.embedding_)
-    np.testing.assert_array_equal(see.embedding_[see.exemplar_indices_], see.exemplar_embedding_)
-    assert see.set_params(placement=None).placement_ == "forward"
+    few, enough = len(X) // 4 - 1, len(X) // 4 + 1
+    for parameters in (dict(n_exemplars=few, placement="refined"), dict(n_exemplars=enough)):
+        see = quick(DtSEE, **parameters).fit(X)
+        np.testing.assert_array_equal(see.transform(X), see.embedding_)
+        np.testing.assert_array_equal(see.embedding_[see.exemplar_indices_], see.exemplar_embedding_)
+        assert see.placement_ == ("refined" if see.placement is None else "forward")
 
 
 INTERRUPTED = """

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from tsee import neighbors
-from tsee.neighbors import MANY, Cells, candidates_of, nearest
+from tsee.neighbors import Cells, candidates, candidates_of, cells, nearest
+from tsee.neighbors.cells import MANY
 
 
 def naive(X, E, k, exclude=None):
@@ -22,7 +22,7 @@ def naive(X, E, k, exclude=None):
 def small_tiles(monkeypatch):
     sizes = {"BLOCK_ROWS": 64, "FEW_ROWS": 10, "TILE_SCORES": 64 * 100, "WORTH_GROUPING": 2}
     for name, value in sizes.items():
-        monkeypatch.setattr(neighbors, name, value)
+        monkeypatch.setattr(candidates, name, value)
 
 
 @pytest.mark.parametrize(("n", "z", "k"), [(5, 7, 3), (300, 1000, 4), (40, 5000, 30), (3, 4, 4)])
@@ -98,11 +98,11 @@ def test_cells_find_nearly_all_of_the_nearest(clustered):
 
 
 def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):
-    cells = Cells(clustered)
+    searched = Cells(clustered)
     queries = clustered[:1500] + 0.01
-    indices, distances = nearest(queries, cells, 15)
+    indices, distances = nearest(queries, searched, 15)
     for few in (1, 5, 100):  # searched one by one, and cell by cell
-        again, same = nearest(queries[:few], cells, 15)
+        again, same = nearest(queries[:few], searched, 15)
         assert torch.equal(again, indices[:few])
         assert torch.equal(same, distances[:few])
 
@@ -110,12 +110,12 @@ def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):
 def test_several_threads_find_what_one_finds(clustered):
     before = torch.get_num_threads()
     clustered[:30] = clustered[0]  # more equal rows than are searched for: certain in float64 only
-    cells, found = Cells(clustered), []
+    searched, found = Cells(clustered), []
     try:
         for n_threads in (1, 3):
             torch.set_num_threads(n_threads)
             with torch.inference_mode(n_threads == 3):
-                found.append(nearest(clustered[:5000], cells, 10, exclude=torch.arange(5000)))
+                found.append(nearest(clustered[:5000], searched, 10, exclude=torch.arange(5000)))
             with ThreadPoolExecutor(1) as later:
                 assert later.submit(torch.get_num_threads).result() == n_threads
             assert torch.get_num_threads() == n_threads
@@ -125,7 +125,7 @@ def test_several_threads_find_what_one_finds(clustered):
 
 
 def test_an_interrupt_ends_the_search(clustered, monkeypatch):
-    monkeypatch.setattr(neighbors, "CELL_QUERIES", 32)
+    monkeypatch.setattr(cells, "CELL_QUERIES", 32)
     searched = []
 
     class Interrupted(Cells):
@@ -144,7 +144,7 @@ def test_an_interrupt_ends_the_search(clustered, monkeypatch):
 
 def test_all_are_searched_where_the_nearest_cells_hold_too_few(monkeypatch):
     """Few rows in cells of their own, near each other and far from the thousands of others."""
-    monkeypatch.setattr(neighbors, "SEARCHED_SHARE", 1000)  # one cell only
+    monkeypatch.setattr(cells, "SEARCHED_SHARE", 1000)  # one cell only
     generator = torch.Generator().manual_seed(0)
     lonely = 100 + 10 * torch.randn(40, 40, generator=generator)
     crowd = torch.randn(MANY, 40, generator=generator)

@@ -1,7 +1,10 @@
 """The public surface, frozen: a change here is a change for users."""
 
+import ast
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import tsee
 
@@ -78,3 +81,21 @@ PARAMETERS = {
 def test_parameters():
     for name, parameters in PARAMETERS.items():
         assert sorted(getattr(tsee, name)().get_params()) == sorted(parameters.split())
+
+
+def test_modules_import_only_from_those_above_them():
+    """As CONTRIBUTING.md has it; what a function imports when it is called may come from anywhere."""
+    root = Path(__file__).parents[1]
+    package = root / "src" / "tsee"
+    order = re.findall(r"^    (\w+)(?:\.py|/) ", (root / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert {path.stem for path in package.glob("*") if (path / "__init__.py").exists() or path.suffix == ".py"} == {
+        *order,
+        "__init__",
+        "__main__",
+    }
+    for path in package.rglob("*.py"):
+        name = path.relative_to(package).parts[0].removesuffix(".py")
+        for statement in ast.parse(path.read_text()).body if name in order else []:
+            if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("tsee."):
+                other = (statement.module or "").split(".")[1]
+                assert order.index(other) <= order.index(name), f"{path} imports {statement.module}"

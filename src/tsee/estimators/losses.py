@@ -36,6 +36,9 @@ MAX_DRAWS = 64
 PLACE_NEIGHBORS = 15
 PLACE_PERPLEXITY = 5.0
 ROUNDING = 1e-9
+# Up to so many rows for each exemplar a place among exemplars is better than the network's. MNIST's error of 1-NN with
+# 3 rows for each: 4.8 % against 6.0; with 15: 9.0 against 8.4.
+ROWS_AN_EXEMPLAR = 4
 
 # For a block of rows, which of the exemplars each is itself, -1 for none.
 Own = Callable[[slice], Tensor]
@@ -212,7 +215,7 @@ class Sampled:
         if freed is None:
             freed, complete = self._freed(network)
         found: dict[str, Any] = {"_exemplar_places": freed}
-        if len(freed) == self.n_rows:
+        if self.n_rows <= ROWS_AN_EXEMPLAR * len(freed):
             found["placement_"] = "refined"
         jitter = MAX_JITTER if self.estimator.jitter is None else self.estimator.jitter
 

@@ -156,8 +156,9 @@ PARAMETERS: dict[str, Parameter] = {
         '"refined", "forward" or None',
         _one_of("refined", "forward", None),
         'How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest '
-        "exemplars, which keeps more of its neighbours and takes a search for them. None is refined where every "
-        "row of ``fit`` is an exemplar and was refined. It may be changed on a fitted estimator; ``embedding_`` stays "
+        "exemplars, which keeps more of its neighbours and takes a search for them. None is refined where "
+        "exemplars were refined and one row of ``fit`` in four, or more, is an exemplar. It may be changed on a fitted "
+        "estimator; ``embedding_`` stays "
         "as it was fitted, and ``transform`` gives the rows their other places.",
     ),
     "n_neighbors": Parameter(

@@ -1,0 +1,123 @@
+"""The nearest of a set of points: exactly, or of very many points very nearly so."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+from tsee.data import blocks
+from tsee.neighbors.candidates import Candidates, Space, queries_of
+from tsee.neighbors.cells import FEW_QUERIES
+
+__all__ = ["nearest"]
+
+# Candidates taken beyond those wanted, so that rounding cannot keep out one that is nearer.
+MARGIN = 8
+# Held by the thread that searches all candidates in float64, which takes their memory twice.
+PRECISE = threading.Lock()
+
+
+def nearest(X: Tensor, E: Tensor | Candidates, k: int, *, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The ``k`` rows of ``E`` nearest to each row of ``X``.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+        The queries.
+    E : Tensor of shape (z, d), Candidates or Cells
+        The candidates; `Candidates` of them where they are searched many times, `Cells` where a few in a thousand of
+        those nearest may be missed.
+    k : int
+        How many to return, at most the number of candidates (less one with ``exclude``).
+    exclude : Tensor of shape (n,), optional
+        For each query the index of a candidate that it may not choose, or -1.
+
+    Returns
+    -------
+    indices : Tensor of shape (n, k), int64
+        Rows of ``E``, the nearest first.
+    distances : Tensor of shape (n, k)
+        The *squared* Euclidean distances, summed from differences, so that equal rows are at exactly 0.
+    """
+    candidates = Candidates(E) if isinstance(E, Tensor) else E
+    n, n_threads, space = X.shape[0], candidates.n_threads, Space()
+    indices = torch.empty((n, k), dtype=torch.int64)
+    distances = torch.empty((n, k), dtype=candidates.rows.dtype)
+
+    def search(rows: slice) -> None:
+        indices[rows], distances[rows] = _search(X, rows, candidates, k, exclude, space)
+
+    if n_threads == 1 or n < FEW_QUERIES * n_threads:
+        for rows in blocks(n, candidates.block_rows):
+            search(rows)
+    else:
+        _in_threads(search, blocks(n, min(candidates.block_rows, math.ceil(n / n_threads))), n_threads)
+    return indices, distances
+
+
+def _in_threads(search: Callable[[slice], None], parts: Iterable[slice], n_threads: int) -> None:
+    """Search in several threads of Python with one thread of torch each."""
+    inference, before = torch.is_inference_mode_enabled(), torch.get_num_threads()
+
+    def alone() -> None:
+        torch.get_num_threads()  # a thread that has not asked takes what is set for all when it first computes
+        torch.set_num_threads(1)
+
+    def work(rows: slice) -> None:
+        with torch.inference_mode(inference):
+            search(rows)
+
+    try:
+        with ThreadPoolExecutor(n_threads, initializer=alone) as pool:
+            for _ in pool.map(work, parts):  # an interrupt cancels what has not begun
+                pass
+    finally:
+        torch.set_num_threads(before)  # which threads take that are started later
+
+
+def _search(
+    X: Tensor, queries: slice, candidates: Candidates, k: int, exclude: Tensor | None, space: Space
+) -> tuple[Tensor, Tensor]:
+    """What `nearest` returns, for a block of the queries."""
+    E = candidates.rows
+    block = X[queries].to(device=E.device, dtype=E.dtype)
+    own = None if exclude is None else exclude[queries].to(E.device)
+    found, squared, certain = _nearest_block(block, candidates, k, own, space)
+    left = torch.nonzero(~certain).squeeze(1)
+    if len(left) and E.dtype != torch.float64 and E.device.type != "mps":
+        # Clusters so tight that the products of float32 rows cannot tell their members apart.
+        with PRECISE:
+            for rows in left.split(candidates.precise.block_rows):
+                mine = None if own is None else own[rows]
+                again = _nearest_block(block[rows].double(), candidates.precise, k, mine, space)
+                found[rows], squared[rows] = again[0], again[1].to(squared.dtype)
+    return found.cpu(), squared.cpu()
+
+
+def _nearest_block(
+    block: Tensor, candidates: Candidates, k: int, exclude: Tensor | None, space: Space
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The k nearest, their squared distances, and whether no other can be nearer, given what rounding loses."""
+    wanted = min(k + MARGIN, len(candidates.rows))
+    centred = block - candidates.centre
+    score, found = candidates.smallest_scores(queries_of(centred), wanted, exclude, space)
+    # In the order of their numbers, so that of two at the same distance the first is first.
+    found, order = found.sort(dim=1)  # (rows, wanted)
+    score = score.gather(1, order)
+    # The products lose digits where the norms are large beside the distance; differences do not.
+    members = candidates.rows.index_select(0, found.flatten().clamp_min(0)).view(*found.shape, -1)
+    squared = (block[:, None, :] - members).square_().sum(2)  # (rows, wanted)
+    squared.masked_fill_(torch.isinf(score), torch.inf)
+    squared, order = squared.sort(dim=1, stable=True)
+    half_norm = centred.square().sum(1) / 2
+    bound = 16 * torch.finfo(block.dtype).eps * (half_norm + candidates.largest)
+    farthest = score.amax(1)
+    certain = (squared[:, k - 1] / 2 < farthest + half_norm - bound) & torch.isfinite(farthest)
+    if wanted == len(candidates.rows):
+        certain = torch.ones_like(certain)
+    return found.gather(1, order)[:, :k], squared[:, :k], certain
