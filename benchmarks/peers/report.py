@@ -117,10 +117,12 @@ def _growth(growth: dict[int, Runs]) -> list[str]:
             scores = _pair(run, "Quality Score 10 %", "Quality Score 100 %")
             cells.append(f"{run['fit s']:.0f} s, {run['memory beyond the data MiB']:,.0f} MiB, {scores}")
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    worst = max(run.get("1-NN error %", 0.0) for runs in growth.values() for run in runs.values())
     return [
         *lines,
         "",
-        "Time of the fit, its memory beyond the data, and the Quality Scores at 10 and 100 (1-NN errs nowhere by 1 %).",
+        "Time of the fit, its memory beyond the data, and the Quality Scores at 10 and 100 of held-out rows. The",
+        f"clusters lie apart on every map: the error of 1-NN is {worst:.1f} % at the most.",
     ]
 
 
