@@ -22,7 +22,7 @@ from tsee.exemplars import choose_centres, choose_points, take, take_own
 from tsee.messages import DataWarning, warn
 from tsee.neighbors import Candidates, candidates_of
 from tsee.novelty import Reach, few_of, gaps, spread_out
-from tsee.parallel import gathered, share
+from tsee.parallel import gathered
 from tsee.preprocessing import Inputs, evenly
 from tsee.progress import progress_bar
 
@@ -178,15 +178,26 @@ class ExemplarMap(ParametricMap):
         by_network = torch.from_numpy(places_by(self.network_, self._exemplar_inputs))
         refined = self.__dict__.setdefault("_exemplar_places", by_network)
         placement = self.placement or self.placement_
-        if placement == "refined" and inputs is not None and self.n_exemplars_ == share(len(inputs))[1]:
-            self.embedding_ = refined[start : start + len(inputs)].numpy().copy()
+        chosen = None if self.exemplar_indices_ is None else torch.from_numpy(self.exemplar_indices_)
+        if placement == "refined" and inputs is not None and chosen is not None:
+            parts = blocks(len(inputs), PLACED_ROWS)
+            self.embedding_ = np.concatenate(
+                [self._own_places(inputs, _own(chosen, start, rows), rows) for rows in parts]
+            )
         else:
             super()._finish(X, start, inputs)
         self.exemplar_embedding_ = (by_network if placement == "forward" else refined).numpy().copy()
-        chosen = None if self.exemplar_indices_ is None else torch.from_numpy(self.exemplar_indices_)
         self._reach = self._reach_to(self._candidates(), chosen, X, start)
         few = Candidates(few_of(self._exemplar_inputs))
         self._reach_of_few = self._reach_to(few, None if chosen is None else few_of(chosen), X, start)
+
+    def _own_places(self, inputs: Tensor | Inputs, own: Tensor, rows: slice) -> np.ndarray:
+        """The places of rows of fit, of which those that are exemplars have theirs without a search."""
+        places: np.ndarray = self._exemplar_places[own.clamp_min(0)].numpy()
+        others = own < 0
+        if others.any():
+            places[others.numpy()] = self._places(inputs[rows][others])
+        return places
 
     def _reach_to(self, candidates: Candidates, chosen: Tensor | None, X: Any, start: int) -> Reach:
         """How far rows of fit are from exemplars; ``chosen`` says which rows these are themselves."""
