@@ -49,6 +49,8 @@ def opentsne():
     class Estimator:
         def fit_transform(self, X):
             self.map = TSNE(n_jobs=CORES, random_state=0).fit(X)
+            # Its transform would move the map itself so, and new rows would lie beside the places that were given.
+            self.map -= (self.map.max(0) + self.map.min(0)) / 2
             return np.asarray(self.map)
 
         def transform(self, X):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 
 DOCS = Path(__file__).parents[2] / "docs"
 PARTS = Path(__file__).parents[1] / "results" / "growth.json"
@@ -70,7 +72,7 @@ def _table(runs: Runs) -> list[str]:
     for method, run in sorted(runs.items(), key=lambda item: not item[0].startswith("tsee")):  # ours first
         name = f"**{method}**" if method.startswith("tsee") else method
         if run.get("failed"):
-            name += f" ({run['failed'][:80]})"
+            name += f" ({_shortened(run['failed'])})"
         lines.append(f"| {name} | " + " | ".join(of(run) for of in columns.values()) + " |")
         forward = {key.removeprefix("forward: "): value for key, value in run.items() if key.startswith("forward: ")}
         if forward:
@@ -96,6 +98,10 @@ def _times_faster(runs: Runs) -> list[str]:
     ]
 
 
+def _shortened(text: str) -> str:
+    return textwrap.shorten(text, 70, placeholder=" ...")
+
+
 def _cell(run: dict[str, Any], key: str, form: str) -> str:
     return form.format(run[key]) if key in run else "-"
 
@@ -112,7 +118,7 @@ def _growth(growth: dict[int, Runs]) -> list[str]:
         for runs in growth.values():
             run = runs.get(method, {})
             if "fit s" not in run:
-                cells.append(run.get("failed", "-")[:60])
+                cells.append(_shortened(run.get("failed", "-")))
                 continue
             scores = _pair(run, "Quality Score 10 %", "Quality Score 100 %")
             cells.append(f"{run['fit s']:.0f} s, {run['memory beyond the data MiB']:,.0f} MiB, {scores}")
@@ -212,7 +218,8 @@ def _error_against_time(runs: Runs, title: str, path: Path) -> None:
 def _growth_figure(growth: dict[int, Runs], path: Path) -> None:
     figure, axes = _axes(9.0, 2)
     methods = list(dict.fromkeys(method for runs in growth.values() for method in runs))
-    for ax, key, label in zip(axes, ("fit s", "memory beyond the data MiB"), ("seconds", "MiB"), strict=True):
+    for ax, key, label in zip(axes, ("fit s", "memory beyond the data MiB"), ("Seconds", "MiB"), strict=True):
+        ends = {}
         for method in methods:
             points = [(n, runs[method][key]) for n, runs in sorted(growth.items()) if key in runs.get(method, {})]
             if not points:
@@ -220,11 +227,29 @@ def _growth_figure(growth: dict[int, Runs], path: Path) -> None:
             ours = method.startswith("tsee")
             ax.plot(*zip(*points, strict=True), marker="o", markersize=4, linewidth=1.8 if ours else 1.1,
                     color=OURS if ours else THEIRS, alpha=1.0 if ours else 0.8)  # fmt: skip
-            ax.annotate(method, points[-1], xytext=(5, 0), textcoords="offset points", fontsize=7, va="center",
-                        color=OURS if ours else INK)  # fmt: skip
+            ends[method] = points[-1]
         ax.set_xscale("log")
         ax.set_yscale("log")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter("{x:,g}")
+            axis.set_minor_formatter(NullFormatter())
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_locator(FixedLocator(sorted(growth)))
+        ax.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
         ax.set_xlabel("rows", fontsize=9, color=INK)
         ax.set_title(f"{label} of a fit", fontsize=10, color=INK, loc="left")
         ax.margins(x=0.25)
+        _name_ends(ax, ends)
     figure.savefig(path, dpi=160)
+
+
+def _name_ends(ax: Any, ends: dict[str, tuple[int, float]]) -> None:
+    """A name at the end of each line, those at the same number of rows at least a line of text apart."""
+    low, high = (math.log(limit) for limit in ax.get_ylim())
+    points_high = 72 * 3.4  # of the axes, nearly
+    last: dict[int, float] = {}
+    for method, (n, value) in sorted(ends.items(), key=lambda item: item[1][1]):
+        own = points_high * (math.log(value) - low) / (high - low)
+        last[n] = max(own, last.get(n, -math.inf) + 9)
+        ax.annotate(method, (n, value), xytext=(6, last[n] - own), textcoords="offset points", fontsize=7.5,
+                    va="center", color=OURS if method.startswith("tsee") else INK)  # fmt: skip
