@@ -38,8 +38,8 @@ FEW = 4096
 SPLINE = 3
 SPACING, FEW_NODES = 0.5, 48
 WIDEST = 512.0
-# Fixed-point iterations of a place among its neighbours': 99 rows of 100 are then within a few thousandths of a map's
-# extent of where more would bring them.
+# Fixed-point iterations of a place among its neighbours': 99 rows of 100 are then within two ten-thousandths of a
+# map's extent of where more would bring them.
 SETTLING = 10
 
 
