@@ -103,7 +103,7 @@ def memory(folder: Path, rows: int, limit: float, epochs: int) -> dict[str, Any]
 def throughput(folder: Path, rows: int, epochs: int) -> dict[str, Any]:
     path = folder / "rows.npy"
     write_rows(path, rows)
-    # By the network: of rows in memory the places are kept, which among exemplars would be a search more than from disk.
+    # By the network: places of rows in memory are kept, and among exemplars would take a search that disk does without.
     parameters = {"max_epochs": epochs, "placement": "forward"}
     # The last run of the first kind again: so much the machine changes meanwhile.
     runs = [
