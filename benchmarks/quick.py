@@ -25,6 +25,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 import tsee
+from tsee.estimators.fitting import has_bfloat16
 from tsee.exemplars import choose_centres
 from tsee.neighbors import nearest
 from tsee.networks import DeepNetwork
@@ -52,10 +53,11 @@ def clusters(n_rows: int, n_features: int) -> np.ndarray:
     return (centres[random.integers(30, size=n_rows)] + random.normal(size=(n_rows, n_features))).astype(np.float32)
 
 
-def products(n_rows: int, widths: list[int], *, backward: bool) -> float:
+def products(n_rows: int, widths: list[int], *, backward: bool, dtype: torch.dtype = torch.float32) -> float:
     """Seconds of the matrix products of a network alone, those of its gradient included."""
     layers = [
-        (torch.randn(n_rows, a), torch.randn(b, a), torch.randn(n_rows, b)) for a, b in itertools.pairwise(widths)
+        [torch.randn(*shape).to(dtype) for shape in ((n_rows, a), (b, a), (n_rows, b))]
+        for a, b in itertools.pairwise(widths)
     ]
 
     def work() -> None:
@@ -71,6 +73,7 @@ def products(n_rows: int, widths: list[int], *, backward: bool) -> float:
 
 def training_step() -> dict[str, float]:
     network = DeepNetwork(INPUTS, 10, hidden_layers=LAYERS)
+    network.quick = has_bfloat16(torch.device("cpu"))  # as a fit has it
     optimizer = torch.optim.Adam(network.parameters())
     rows = torch.randn(2 * BATCH, INPUTS)
 
@@ -84,11 +87,14 @@ def training_step() -> dict[str, float]:
         network.zero_grad(set_to_none=True)
         network(rows).sum().backward()
 
-    alone = products(2 * BATCH, [INPUTS, *LAYERS, 10], backward=True)
-    return {
-        "products of a step / the step": alone / seconds(step, 30),
-        "products of a step / its network evaluations": alone / seconds(evaluation, 30),
-    }
+    whole, evaluated = seconds(step, 30), seconds(evaluation, 30)
+    found = {}
+    for dtype in (torch.float32, *([torch.bfloat16] if network.quick else [])):
+        alone = products(2 * BATCH, [INPUTS, *LAYERS, 10], backward=True, dtype=dtype)
+        kind = str(dtype).removeprefix("torch.")
+        found[f"products of a step in {kind} / the step"] = alone / whole
+        found[f"products of a step in {kind} / its network evaluations"] = alone / evaluated
+    return found
 
 
 def transform(see: tsee.DtSEE, X: np.ndarray) -> dict[str, float]:

@@ -46,10 +46,12 @@ def timed(work: Any, repeats: int) -> float:
 
 def parts(share: np.ndarray, n_processes: int) -> dict[str, float]:
     """Each part of the model by itself: an evaluation with its gradient, and an all-reduce of a network's size."""
+    from tsee.estimators.fitting import has_bfloat16
     from tsee.networks import DeepNetwork
     from tsee.objectives import log_normalizer
 
     network = DeepNetwork(FEATURES, 10, hidden_layers=(256, 256, 256))
+    network.quick = has_bfloat16(torch.device("cpu"))  # as a fit has it
     rows = torch.from_numpy(share[: 2 * BATCH // n_processes])
 
     def evaluate() -> None:

@@ -20,7 +20,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tsee import DataWarning, DtSEE, HotSEE, HotSNE, PtSNE, TrainingWarning, load
-from tsee.estimators.fitting import resolve_epochs
+from tsee.estimators import fitting
+from tsee.estimators.fitting import resolve_batch_size, resolve_epochs
 from tsee.metrics import knn_error, quality_score
 
 SMALL = dict(max_epochs=2, random_state=0)
@@ -565,8 +566,35 @@ def test_the_documentation_names_every_parameter_and_attribute(digits):
 
 
 def test_epochs_follow_the_number_of_steps():
-    of_mnist = [resolve_epochs(None, -(-60_000 // batch), 60_000) for batch in (100, 1024, 10_000)]
+    of_mnist = [resolve_epochs(None, -(-60_000 // batch), 59) for batch in (100, 1024, 10_000)]
     assert of_mnist == [31, 31, 100]
-    assert resolve_epochs(None, 977, 1_000_000) == 10
-    assert resolve_epochs(None, 97_700, 100_000_000) == 2
-    assert resolve_epochs(7, 100, 10_000) == 7
+    assert resolve_epochs(None, 977, 977) == 10
+    assert resolve_epochs(None, 97_700, 97_700) == 2
+    assert resolve_epochs(7, 100, 10) == 7
+
+
+def test_batches_are_many_and_neither_small_nor_large():
+    automatic = {2: 128, 5_000: 128, 10_000: 256, 20_000: 512, 60_000: 1024, 1_000_000: 1024}
+    assert {n: resolve_batch_size(None, n, 32) for n in automatic} == automatic
+    assert resolve_batch_size(100, 60_000, 32) == 100
+
+
+@pytest.mark.parametrize("cls", [DtSEE, HotSEE])
+def test_the_map_is_as_good_by_products_of_bfloat16(cls, digits, monkeypatch):
+    X, y, X_new, y_new = digits
+    maps, errors = [], []
+    for has in (False, True):
+        monkeypatch.setattr(fitting, "has_bfloat16", lambda device, has=has: has)
+        see = quick(cls, max_epochs=60, batch_size=128, refinement=0)
+        maps.append(see.fit_transform(X))
+        errors.append(knn_error(maps[-1], y, see.transform(X_new), y_new, k=5)[5])
+    assert not np.array_equal(*maps)
+    assert errors[1] < errors[0] + 0.03
+
+
+def test_conjugate_gradient_has_all_digits(digits, monkeypatch):
+    maps = []
+    for has in (False, True):
+        monkeypatch.setattr(fitting, "has_bfloat16", lambda device, has=has: has)
+        maps.append(quick(DtSEE, optimizer="cg", normalization=None).fit_transform(digits[0]))
+    np.testing.assert_array_equal(*maps)

@@ -117,3 +117,25 @@ def test_spare_dimensions_are_scaled_and_dropped(kind):
     again = kind(**flat.config)
     again.load_state_dict(flat.state_dict())
     assert torch.equal(again(x), flat(x))
+
+
+@pytest.mark.parametrize("kind", [DeepNetwork, HighOrderNetwork])
+def test_quick_hidden_layers_err_by_hundredths_and_only_while_training(kind):
+    network = kind(20, 2, generator=generator(1))
+    x = torch.randn(64, 20, generator=generator(2))
+
+    def places_and_gradients():
+        network.zero_grad()
+        places = network(x)
+        places.square().sum().backward()
+        return [places.detach(), *(p.grad for p in network.parameters())]
+
+    exact = places_and_gradients()
+    network.quick = True
+    quick = places_and_gradients()
+    errors = [float((a - b).norm() / a.norm()) for a, b in zip(exact, quick, strict=True)]
+    assert 0 < errors[0] < 0.02
+    assert max(errors) < 0.1
+    assert all(values.dtype == torch.float32 for values in quick)
+    assert len(quick[0].unique()) > len(quick[0].bfloat16().unique())  # places have all digits
+    assert torch.equal(network.eval()(x), exact[0])

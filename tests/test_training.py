@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from tsee.estimators.fitting import quick_products
+from tsee.estimators import fitting
 from tsee.messages import TrainingWarning
+from tsee.networks import DeepNetwork, FlatteningNetwork
 from tsee.store import Batch, MemoryStore
 from tsee.training import train
 
@@ -127,11 +128,20 @@ def test_conjugate_gradient_searches_one_function_a_batch():
     assert len({value for values in by_batch.values() for value in values}) == len(by_batch)
 
 
-def test_products_are_quick_while_training_on_cuda_and_exact_after():
-    """By the setting itself: it can be read without a GPU."""
+def test_products_are_quick_while_training_and_exact_after(monkeypatch):
+    """On CUDA by the settings themselves: they can be read without a GPU."""
     before = torch.get_float32_matmul_precision()
-    with quick_products(torch.device("cpu")):
-        assert torch.get_float32_matmul_precision() == before
-    with quick_products(torch.device("cuda")):
-        assert torch.get_float32_matmul_precision() == "high"
-    assert torch.get_float32_matmul_precision() == before
+    network = FlatteningNetwork(DeepNetwork(3, 4, (5,)), 2)
+    for device, precision in [("cpu", before), ("cuda", "high")]:
+        for has in (False, True):
+            monkeypatch.setattr(fitting, "has_bfloat16", lambda device, has=has: has)
+            with fitting.quick_products(network, torch.device(device)):
+                assert torch.get_float32_matmul_precision() == precision
+                assert network.network.quick is has
+            assert torch.get_float32_matmul_precision() == before
+            assert not network.network.quick
+
+
+def test_a_processor_that_is_not_known_to_be_quick_is_not():
+    assert not fitting.has_bfloat16(torch.device("mps"))
+    assert not fitting.has_bfloat16(torch.device("meta"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -43,6 +43,8 @@ class DeepNetwork(nn.Module):
     torch.Size([3, 2])
     """
 
+    quick = False  # whether hidden layers are in bfloat16 while training
+
     def __init__(
         self,
         n_inputs: int,
@@ -72,7 +74,7 @@ class DeepNetwork(nn.Module):
         self.readout = _linear(width, n_components, generator, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        places: Tensor = self.readout(self.layers(x))
+        places: Tensor = self.readout(_hidden(self.layers, x, quick=self.quick and self.training))
         return places
 
 
@@ -107,6 +109,8 @@ class HighOrderNetwork(nn.Module):
     torch.Size([3, 2])
     """
 
+    quick = False  # whether hidden layers are in bfloat16 while training
+
     def __init__(
         self,
         n_inputs: int,
@@ -136,10 +140,12 @@ class HighOrderNetwork(nn.Module):
         self.hidden_norm = nn.Sequential(*_normalization(normalization, n_hidden))
 
     def forward(self, x: Tensor) -> Tensor:
-        powers = self.power_norm(self.factors(x) ** self.order)  # (rows, F)
-        hidden = torch.sigmoid(self.hidden_norm(self.mixing(powers)))  # (rows, m)
-        places: Tensor = self.readout(hidden)
+        places: Tensor = self.readout(_hidden(self._layers, x, quick=self.quick and self.training))
         return places
+
+    def _layers(self, x: Tensor) -> Tensor:
+        powers = self.power_norm(self.factors(x) ** self.order)  # (rows, F)
+        return torch.sigmoid(self.hidden_norm(self.mixing(powers)))  # (rows, m)
 
 
 class FlatteningNetwork(nn.Module):
@@ -200,6 +206,15 @@ def folded(network: nn.Module) -> nn.Module:
         plain.factors = network.factors
         plain.mixing = fuse(network.mixing, network.hidden_norm[0])
     return plain.eval()
+
+
+def _hidden(layers: Callable[[Tensor], Tensor], x: Tensor, *, quick: bool) -> Tensor:
+    """What hidden layers make of rows; if ``quick`` in bfloat16, of 8 bits, but for sums and statistics."""
+    if not quick:
+        return layers(x)
+    with torch.autocast(x.device.type, torch.bfloat16):
+        hidden = layers(x)
+    return hidden.float()  # a place needs more digits than what it is made of
 
 
 def _linear(n_inputs: int, n_outputs: int, generator: torch.Generator | None, bias: bool = True) -> nn.Linear:

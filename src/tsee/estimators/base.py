@@ -8,7 +8,7 @@ from contextlib import closing, nullcontext
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -49,6 +49,9 @@ __all__ = ["Deep", "HighOrder", "ParametricMap"]
 
 class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer that places rows with a trained network; subclasses name the network and the loss."""
+
+    # Automatic batches of an epoch, at the least, while these are not of fewer or more rows than are good.
+    _n_batches: ClassVar[int]
 
     def _make_network(self, n_inputs: int, generator: torch.Generator) -> nn.Module:
         raise NotImplementedError
@@ -107,7 +110,8 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         # A network of the user's may draw from the global generators (dropout): they are lent and given back.
         lent = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
         with checkpoint or nullcontext(), closing(store), lent:
-            with quick_products(device):
+            # A line search wants a smooth function: conjugate gradient has all digits.
+            with quick_products(network, device) if self.optimizer == "adam" else nullcontext():
                 network, history, n_first, found = learn_in_stages(learn, network, objective, plan, state)
             checked.network_ = folded(network)
             checked.preprocessing_ = plan.inputs.preprocessing
@@ -138,12 +142,14 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         generator = torch.Generator().manual_seed(seed)
         inputs = Inputs(X, fit_preprocessing(X, self.n_inputs, generator))
         start, n_rows = share(len(inputs))
-        batch_size = resolve_batch_size(self.batch_size, n_rows)
-        n_steps = steps_per_epoch(n_rows, batch_size)
+        automatic, n_steps = (
+            steps_per_epoch(n_rows, resolve_batch_size(size, n_rows, self._n_batches))
+            for size in (None, self.batch_size)
+        )
         if largest(n_steps - len(inputs) // 2) > 0 and n_rows > len(inputs):
             raise ValueError(f"A process has too few of the {n_rows} rows for the {n_steps} batches of an epoch.")
         draws = torch.Generator().manual_seed(seed_of(seed, rank()))
-        n_epochs = resolve_epochs(self.max_epochs, n_steps, n_rows)
+        n_epochs = resolve_epochs(self.max_epochs, n_steps, automatic)
         return Plan(inputs, start, n_rows, n_steps, n_epochs, device, seed, generator, draws)
 
     def _identity(self, plan: Plan, n_features: int) -> dict[str, Any]:

@@ -42,6 +42,7 @@ FEWEST = 10
 class ExemplarMap(ParametricMap):
     """Keeps the probabilities of neighbouring the exemplars (equations 8 to 12)."""
 
+    _n_batches = 32
     # What `fast` has other than the defaults.
     _fast: ClassVar[dict[str, Any]] = {}
 

@@ -26,6 +26,8 @@ class PairwiseMap(ParametricMap):
     Of several processes each has its share of the batch, and neighbours are sought among its own rows.
     """
 
+    _n_batches = 8  # few and large: a row's neighbours must be in its batch
+
     def _make_objective(self, plan: Plan) -> Objective:
         smallest = -int(largest(-smallest_batch(len(plan.inputs), plan.n_steps)))
         perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbours in a batch (see batch_size)")

@@ -222,7 +222,7 @@ PARAMETERS: dict[str, Parameter] = {
         "an integer of at least 2 or None",
         _or_none(_whole(2)),
         "Rows in a mini-batch; the batches of an epoch are made of even size, this at the most. None takes the "
-        "power of two below an eighth of the rows, at least 128 and at most 1,024.",
+        "power of two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.",
     ),
     "max_epochs": Parameter(
         "an integer of at least 1 or None",
@@ -244,7 +244,9 @@ PARAMETERS: dict[str, Parameter] = {
     "device": Parameter(
         'a torch device or "auto"',
         lambda value: isinstance(value, str | torch.device),
-        'Where the network is trained and run. "auto" takes CUDA, then Apple\'s MPS, then the CPU.',
+        'Where the network is trained and run. "auto" takes CUDA, then Apple\'s MPS, then the CPU. '
+        "While training with Adam, hidden layers are in bfloat16 where the processor has products of its own for it; "
+        "a trained network places rows in float32.",
     ),
     "random_state": Parameter(
         "an integer of at least 0, a numpy RandomState or None",
