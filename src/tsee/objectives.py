@@ -149,7 +149,7 @@ def distance_loss(Y: Tensor, targets: Tensor) -> Tensor:
 
 def log_normalizer(Y: Tensor, V: Tensor, weights: Tensor | None = None) -> Tensor:
     r""":math:`\log \sum_i \sum_k u_k (1 + |y_i - v_k|^2)^{-1}`, the logarithm of the sum in equation 10."""
-    return summed(_DensePairs.apply(Y, V, None, None, weights)[1]).log()
+    return summed(_Normalizer.apply(Y, V, weights)).log()
 
 
 def _entropy_term(probabilities: Tensor, n: int) -> Tensor:
@@ -165,65 +165,92 @@ def _squared_distances(Y: Tensor, V: Tensor) -> Tensor:
 class _DensePairs(torch.autograd.Function):
     """Attraction and normaliser over all pairs of Y and V, with one matrix of pairs kept for both.
 
-    Where there is attraction, the distances are summed from differences: products would lose the digits that tell
-    near points apart. The normaliser alone can do without these beside the 1 of 1 + d, and products are ten times
-    faster. The gradient needs only squares of the similarities: it is finite where points coincide.
+    The distances are summed from differences: products would lose the digits that tell near points apart. The gradient
+    needs only squares of the similarities: it is finite where points coincide.
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, Y: Tensor, V: Tensor, P: Tensor | None, own: Tensor | None, weights: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None) -> tuple[Tensor, Tensor]:
         pull = Y.new_zeros(())
-        if P is None:
-            similarities = _similarities(Y, V)
-        else:
-            similarities = torch.zeros(len(Y), len(V), dtype=Y.dtype, device=Y.device)
-            for rows in blocks_in_cache(*similarities.shape):
-                block = similarities[rows]
-                for y, v in zip(Y[rows].unbind(1), V.unbind(1), strict=True):
-                    difference = y[:, None] - v
-                    block.addcmul_(difference, difference)
-                pull += torch.log1p(block).mul_(P[rows]).sum()
-                block.add_(1).reciprocal_()
+        similarities = torch.zeros(len(Y), len(V), dtype=Y.dtype, device=Y.device)
+        for rows in blocks_in_cache(*similarities.shape):
+            block = similarities[rows]
+            for y, v in zip(Y[rows].unbind(1), V.unbind(1), strict=True):
+                difference = y[:, None] - v
+                block.addcmul_(difference, difference)
+            pull += torch.log1p(block).mul_(P[rows]).sum()
+            block.add_(1).reciprocal_()
         if own is not None:
             known = torch.nonzero(own >= 0).squeeze(1)
             similarities[known, own[known]] = 0
-        z = similarities.sum() if weights is None else (similarities @ weights).sum()
-        ctx.save_for_backward(Y, V, P, similarities, weights)
-        return pull, z
+        ctx.save_for_backward(Y, V, P, similarities)
+        return pull, similarities.sum()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_pull: Tensor, grad_z: Tensor) -> tuple[Tensor | None, ...]:
-        Y, V, P, similarities, weights = ctx.saved_tensors
+        Y, V, P, similarities = ctx.saved_tensors
         push, pull = -float(grad_z), float(grad_pull)
-        middle = V.mean(0)  # the forces are small differences of sums of coordinates
-        y, v = _with_ones(Y - middle), _with_ones(V - middle)
-        felt_by_y, felt_by_v = torch.empty_like(y), torch.zeros_like(v)
+        forces = _Forces(Y, V)
         for rows in blocks_in_cache(*similarities.shape):
-            # d Z / d d2 = -u w^2 and d pull / d d2 = p w: (rows, columns)
+            # d Z / d d2 = -w^2 and d pull / d d2 = p w: (rows, columns)
             force = similarities[rows].square().mul_(push)
-            if weights is not None:
-                force *= weights
-            if P is not None:
-                force.addcmul_(P[rows], similarities[rows], value=pull)
-            # A few rows times many columns: the other way round takes several times as long.
-            felt_by_y[:, rows] = v @ force.T
-            felt_by_v += y[:, rows] @ force
-        return _net(felt_by_y, y), _net(felt_by_v, v), None, None, None
+            forces.add(rows, force.addcmul_(P[rows], similarities[rows], value=pull))
+        return *forces.net(), None, None
 
 
-def _similarities(Y: Tensor, V: Tensor) -> Tensor:
-    """1 / (1 + |y - v|^2) for all pairs, by one product: (n, z)."""
-    middle = V.mean(0)
-    Y, V = Y - middle, V - middle
-    left = torch.cat([Y, Y.square().sum(1, keepdim=True).add_(1), Y.new_ones(len(Y), 1)], 1)
-    right = torch.cat([-2 * V, V.new_ones(len(V), 1), V.square().sum(1, keepdim=True)], 1).T
-    similarities = Y.new_empty(len(Y), len(V))
-    for rows in blocks_in_cache(*similarities.shape):
-        torch.mm(left[rows], right, out=similarities[rows]).clamp_min_(1).reciprocal_()
-    return similarities
+class _Normalizer(torch.autograd.Function):
+    """The sum of u_k / (1 + |y_i - v_k|^2) over all pairs of Y and V, and its gradient with it.
+
+    The distances are products, ten times faster than sums of differences, whose last digits do not count beside the 1
+    of 1 + d. Of the pairs a block at a time is there, and nothing of their number is kept.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, Y: Tensor, V: Tensor, weights: Tensor | None) -> Tensor:
+        middle = V.mean(0)
+        y, v = Y - middle, V - middle
+        left = torch.cat([y, y.square().sum(1, keepdim=True).add_(1), y.new_ones(len(y), 1)], 1)
+        right = torch.cat([-2 * v, v.new_ones(len(v), 1), v.square().sum(1, keepdim=True)], 1).T
+        forces = _Forces(y, v) if any(ctx.needs_input_grad) else None
+        z = Y.new_zeros(())
+        tile: Tensor | None = None
+        for rows in blocks_in_cache(len(y), len(v)):
+            tile = Y.new_empty(rows.stop - rows.start, len(v)) if tile is None else tile[: rows.stop - rows.start]
+            similarities = torch.mm(left[rows], right, out=tile).clamp_min_(1).reciprocal_()
+            z += similarities.sum() if weights is None else (similarities @ weights).sum()
+            if forces is not None:
+                # d Z / d d2 = -u w^2
+                squares = similarities.square_()
+                forces.add(rows, squares if weights is None else squares.mul_(weights))
+        if forces is not None:
+            ctx.save_for_backward(*forces.net())
+        return z
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_z: Tensor) -> tuple[Tensor | None, ...]:
+        of_y, of_v = ctx.saved_tensors
+        return -grad_z * of_y, -grad_z * of_v, None
+
+
+class _Forces:
+    """What points Y and V feel from one another: sums of forces times differences, from blocks of pairs."""
+
+    def __init__(self, Y: Tensor, V: Tensor) -> None:
+        middle = V.mean(0)  # the forces are small differences of sums of coordinates
+        self.y, self.v = _with_ones(Y - middle), _with_ones(V - middle)
+        self.felt_by_y, self.felt_by_v = torch.empty_like(self.y), torch.zeros_like(self.v)
+
+    def add(self, rows: slice, force: Tensor) -> None:
+        """Those of a block of Y, each row of it once, with all of V."""
+        # A few rows times many columns: the other way round takes several times as long.
+        self.felt_by_y[:, rows] = self.v @ force.T
+        self.felt_by_v += self.y[:, rows] @ force
+
+    def net(self) -> tuple[Tensor, Tensor]:
+        """Twice the sums: the gradients where the forces are derivatives by squared distances."""
+        return _net(self.felt_by_y, self.y), _net(self.felt_by_v, self.v)
 
 
 def _with_ones(places: Tensor) -> Tensor:
