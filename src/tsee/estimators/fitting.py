@@ -230,7 +230,7 @@ def has_bfloat16(device: torch.device) -> bool:
     """Whether products of bfloat16 are the processor's own, and so about twice as fast as those of float32."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
     return device.type == "cpu" and bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
