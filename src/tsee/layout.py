@@ -187,16 +187,19 @@ class Repulsion:
 
 
 def _all_pairs(places: Tensor) -> tuple[Tensor, float]:
+    """By products: [y, 1 + |y|^2, 1] with [-2 y', 1, |y'|^2] is 1 + |y - y'|^2."""
     places = places - places.mean(0)  # the forces are small differences of sums of coordinates
-    forces, total = torch.empty_like(places), 0.0
+    ones, norms = torch.ones_like(places[:, :1]), places.square().sum(1, keepdim=True)
+    left, right = torch.cat([places, norms + 1, ones], 1), torch.cat([-2 * places, ones, norms], 1).T.contiguous()
+    table = torch.cat([places, ones], 1).T.contiguous()
+    felt, total, tile = torch.empty_like(table), 0.0, None
     for rows in blocks_in_cache(len(places), len(places)):
-        block = places[rows]
-        similarities = torch.cdist(block, places, compute_mode="donot_use_mm_for_euclid_dist").square_()
-        similarities.add_(1).reciprocal_()
-        total += float(similarities.double().sum())
-        similarities.square_()
-        forces[rows] = similarities.sum(1, keepdim=True) * block - similarities @ places
-    return forces, total - len(places)
+        n = rows.stop - rows.start
+        tile = places.new_empty(n, len(places)) if tile is None else tile[:n]
+        similarities = torch.mm(left[rows], right, out=tile).clamp_min_(1).reciprocal_()
+        total += float(similarities.sum())
+        felt[:, rows] = table @ similarities.square_().T
+    return (felt[2] * table[:2] - felt[:2]).T.contiguous(), total - len(places)
 
 
 def _parabolas(offset: Tensor) -> Tensor:
