@@ -24,8 +24,9 @@ Each method with its defaults on {cores} cores without a GPU, in a process of it
 benchmarks/peers/run.py report` makes this page). Errors are those of k-NN on the map: of held-out rows by the
 training rows, and of training rows, each left out. The Quality Score is the share of a held-out row's 10 or 100
 nearest neighbours that are its nearest on the map too. Memory is what a fit takes beyond the data, the library
-and its imports. A dash: the method has no such thing, or did not come so far. One run each, over two
-days: times vary by a tenth, and with the hour by up to a half.
+and its imports. A dash: the method has no such thing, did not come so far, or was not run. One run each, over three
+days: times vary by a tenth, and with the hour by up to a half. While PaCMAP and umap-learn fitted a million rows, other
+work of the lowest priority ran on what they left idle.
 """
 
 Runs = dict[str, dict[str, Any]]
