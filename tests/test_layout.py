@@ -39,6 +39,15 @@ def naive_loss(Y, affinities, exaggeration):
     return exaggeration * (p * torch.log1p(d)).sum() + (1 / (1 + d))[off].sum().log()
 
 
+def test_far_apart_no_place_feels_itself():
+    """The pairs of a place with itself are many times all others."""
+    Y = 300 * torch.randn(10, 2, generator=torch.Generator().manual_seed(0))
+    forces, normalizer = Repulsion()(Y)
+    expected, total = naive_repulsion(Y)
+    assert normalizer == pytest.approx(total, rel=1e-2)
+    torch.testing.assert_close(forces.double(), expected, rtol=1e-2, atol=1e-2 * float(expected.abs().max()))
+
+
 @pytest.mark.parametrize("width", [0.1, 5.0, 60.0])
 def test_all_pairs_are_those_of_the_definition(width):
     Y = clusters(500, width) + 100

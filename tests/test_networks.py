@@ -139,3 +139,12 @@ def test_quick_hidden_layers_err_by_hundredths_and_only_while_training(kind):
     assert all(values.dtype == torch.float32 for values in quick)
     assert len(quick[0].unique()) > len(quick[0].bfloat16().unique())  # places have all digits
     assert torch.equal(network.eval()(x), exact[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_only_float32_is_made_quick(dtype):
+    network = DeepNetwork(20, 2, generator=generator(1)).to(dtype)
+    x = torch.randn(64, 20, generator=generator(2)).to(dtype)
+    exact = network(x)
+    network.quick = True
+    assert torch.equal(network(x), exact)

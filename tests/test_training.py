@@ -128,18 +128,13 @@ def test_conjugate_gradient_searches_one_function_a_batch():
     assert len({value for values in by_batch.values() for value in values}) == len(by_batch)
 
 
-def test_products_are_quick_while_training_and_exact_after(monkeypatch):
-    """On CUDA by the settings themselves: they can be read without a GPU."""
-    before = torch.get_float32_matmul_precision()
+def test_layers_are_quick_while_training_only(monkeypatch):
     network = FlatteningNetwork(DeepNetwork(3, 4, (5,)), 2)
-    for device, precision in [("cpu", before), ("cuda", "high")]:
-        for has in (False, True):
-            monkeypatch.setattr(fitting, "has_bfloat16", lambda device, has=has: has)
-            with fitting.quick_products(network, torch.device(device)):
-                assert torch.get_float32_matmul_precision() == precision
-                assert network.network.quick is has
-            assert torch.get_float32_matmul_precision() == before
-            assert not network.network.quick
+    for has in (False, True):
+        monkeypatch.setattr(fitting, "has_bfloat16", lambda device, has=has: has)
+        with fitting.quick_layers(network, torch.device("cpu")):
+            assert network.network.quick is has
+        assert not network.network.quick
 
 
 def test_a_processor_that_is_not_known_to_be_quick_is_not():

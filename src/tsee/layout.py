@@ -197,9 +197,10 @@ def _all_pairs(places: Tensor) -> tuple[Tensor, float]:
         n = rows.stop - rows.start
         tile = places.new_empty(n, len(places)) if tile is None else tile[:n]
         similarities = torch.mm(left[rows], right, out=tile).clamp_min_(1).reciprocal_()
+        similarities[:, rows].diagonal().zero_()  # the pairs of a place with itself
         total += float(similarities.sum())
         felt[:, rows] = table @ similarities.square_().T
-    return (felt[2] * table[:2] - felt[:2]).T.contiguous(), total - len(places)
+    return (felt[2] * table[:2] - felt[:2]).T.contiguous(), total
 
 
 def _parabolas(offset: Tensor) -> Tensor:

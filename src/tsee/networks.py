@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["ACTIVATIONS", "NORMALIZATIONS", "DeepNetwork", "FlatteningNetwork", "HighOrderNetwork", "folded"]
+__all__ = ["ACTIVATIONS", "NORMALIZATIONS", "DeepNetwork", "FlatteningNetwork", "HighOrderNetwork", "Network", "folded"]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -20,7 +20,35 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 NORMALIZATIONS = ("layer", "batch", None)
 
 
-class DeepNetwork(nn.Module):
+class Network(nn.Module):
+    """Hidden layers and a linear readout: what the two networks share.
+
+    Attributes
+    ----------
+    quick : bool
+        Whether hidden layers of float32 are in bfloat16 while training: 8 bits, but for sums and statistics.
+    """
+
+    quick = False
+    config: dict[str, Any]
+    readout: nn.Linear
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """What the hidden layers make of rows."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.quick and self.training and x.dtype == torch.float32:
+            with torch.autocast(x.device.type, torch.bfloat16):
+                hidden = self.hidden(x)
+            hidden = hidden.float()  # a place needs more digits than what it is made of
+        else:
+            hidden = self.hidden(x)
+        places: Tensor = self.readout(hidden)
+        return places
+
+
+class DeepNetwork(Network):
     """A feed-forward network: linear, normalisation, activation for each hidden layer, then linear.
 
     Parameters
@@ -42,8 +70,6 @@ class DeepNetwork(nn.Module):
     >>> network(torch.zeros(3, 64)).shape
     torch.Size([3, 2])
     """
-
-    quick = False  # whether hidden layers are in bfloat16 while training
 
     def __init__(
         self,
@@ -73,12 +99,12 @@ class DeepNetwork(nn.Module):
         # No bias at the end: a shift of the whole map changes no loss, so it would only drift.
         self.readout = _linear(width, n_components, generator, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        places: Tensor = self.readout(_hidden(self.layers, x, quick=self.quick and self.training))
-        return places
+    def hidden(self, x: Tensor) -> Tensor:
+        units: Tensor = self.layers(x)
+        return units
 
 
-class HighOrderNetwork(nn.Module):
+class HighOrderNetwork(Network):
     r"""The shallow network with factorised high-order feature interactions (equation 7).
 
     .. math:: y_s = \sum_{k=1}^m V_{sk}\, \sigma\Big(\sum_{f=1}^F W_{fk} (C_f^T x')^O + b_k\Big)
@@ -109,8 +135,6 @@ class HighOrderNetwork(nn.Module):
     torch.Size([3, 2])
     """
 
-    quick = False  # whether hidden layers are in bfloat16 while training
-
     def __init__(
         self,
         n_inputs: int,
@@ -139,11 +163,7 @@ class HighOrderNetwork(nn.Module):
         self.power_norm = nn.LayerNorm(n_factors) if normalization == "layer" else nn.Identity()
         self.hidden_norm = nn.Sequential(*_normalization(normalization, n_hidden))
 
-    def forward(self, x: Tensor) -> Tensor:
-        places: Tensor = self.readout(_hidden(self._layers, x, quick=self.quick and self.training))
-        return places
-
-    def _layers(self, x: Tensor) -> Tensor:
+    def hidden(self, x: Tensor) -> Tensor:
         powers = self.power_norm(self.factors(x) ** self.order)  # (rows, F)
         return torch.sigmoid(self.hidden_norm(self.mixing(powers)))  # (rows, m)
 
@@ -206,15 +226,6 @@ def folded(network: nn.Module) -> nn.Module:
         plain.factors = network.factors
         plain.mixing = fuse(network.mixing, network.hidden_norm[0])
     return plain.eval()
-
-
-def _hidden(layers: Callable[[Tensor], Tensor], x: Tensor, *, quick: bool) -> Tensor:
-    """What hidden layers make of rows; if ``quick`` in bfloat16, of 8 bits, but for sums and statistics."""
-    if not quick:
-        return layers(x)
-    with torch.autocast(x.device.type, torch.bfloat16):
-        hidden = layers(x)
-    return hidden.float()  # a place needs more digits than what it is made of
 
 
 def _linear(n_inputs: int, n_outputs: int, generator: torch.Generator | None, bias: bool = True) -> nn.Linear:

@@ -191,7 +191,8 @@ class _DensePairs(torch.autograd.Function):
     def backward(ctx: Any, grad_pull: Tensor, grad_z: Tensor) -> tuple[Tensor | None, ...]:
         Y, V, P, similarities = ctx.saved_tensors
         push, pull = -float(grad_z), float(grad_pull)
-        forces = _Forces(Y, V)
+        middle = V.mean(0)
+        forces = _Forces(Y - middle, V - middle)
         for rows in blocks_in_cache(*similarities.shape):
             # d Z / d d2 = -w^2 and d pull / d d2 = p w: (rows, columns)
             force = similarities[rows].square().mul_(push)
@@ -235,11 +236,13 @@ class _Normalizer(torch.autograd.Function):
 
 
 class _Forces:
-    """What points Y and V feel from one another: sums of forces times differences, from blocks of pairs."""
+    """What points Y and V feel from one another: sums of forces times differences, from blocks of pairs.
+
+    They are small differences of sums of coordinates, which are to be around the middle of V.
+    """
 
     def __init__(self, Y: Tensor, V: Tensor) -> None:
-        middle = V.mean(0)  # the forces are small differences of sums of coordinates
-        self.y, self.v = _with_ones(Y - middle), _with_ones(V - middle)
+        self.y, self.v = _with_ones(Y), _with_ones(V)
         self.felt_by_y, self.felt_by_v = torch.empty_like(self.y), torch.zeros_like(self.v)
 
     def add(self, rows: slice, force: Tensor) -> None:

@@ -26,7 +26,7 @@ from tsee.estimators.fitting import (
     check_network,
     learn_in_stages,
     places_by,
-    quick_products,
+    quick_layers,
     read_rows,
     resolve_batch_size,
     resolve_device,
@@ -111,7 +111,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         lent = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
         with checkpoint or nullcontext(), closing(store), lent:
             # A line search wants a smooth function: conjugate gradient has all digits.
-            with quick_products(network, device) if self.optimizer == "adam" else nullcontext():
+            with quick_layers(network, device) if self.optimizer == "adam" else nullcontext():
                 network, history, n_first, found = learn_in_stages(learn, network, objective, plan, state)
             checked.network_ = folded(network)
             checked.preprocessing_ = plan.inputs.preprocessing
@@ -159,6 +159,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         about = {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}
         scale = f"{plan.inputs.preprocessing.scale:.6g}"
         of_fit = {"estimator": type(self).__name__, "n_rows": plan.n_rows, "n_features": n_features}
+        of_fit |= {"n_steps": plan.n_steps, "n_epochs": plan.n_epochs}
         identity = {**of_fit, "scale": scale, "seed": plan.seed, **about}
         # As JSON gives it back: numbers of numpy's become plain ones.
         return {name: json.loads(json.dumps(value, default=float)) for name, value in identity.items()}

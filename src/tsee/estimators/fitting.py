@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from tsee.checkpoint import State
 from tsee.data import blocks
 from tsee.messages import DataWarning, TrainingWarning, warn
-from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork
+from tsee.networks import FlatteningNetwork, Network
 from tsee.parallel import first_of, largest, rank
 from tsee.preprocessing import Inputs, evenly
 from tsee.progress import progress_bar
@@ -31,7 +31,7 @@ __all__ = [
     "has_bfloat16",
     "learn_in_stages",
     "places_by",
-    "quick_products",
+    "quick_layers",
     "read_rows",
     "resolve_batch_size",
     "resolve_device",
@@ -206,36 +206,35 @@ def resolve_device(device: str | torch.device) -> torch.device:
 
 
 @contextmanager
-def quick_products(network: nn.Module, device: torch.device) -> Iterator[None]:
-    """Fewer digits while training, where the processor is faster with them; what is not training stays exact.
+def quick_layers(network: nn.Module, device: torch.device) -> Iterator[None]:
+    """The hidden layers of our networks in bfloat16 while training, where the processor is faster with it.
 
-    The hidden layers of our networks are in bfloat16, and on CUDA other products of float32 by its tensor cores (TF32:
-    factors of 10 bits, sums of 23). The draws of a step are a far greater noise than these roundings.
+    The draws of a step are a far greater noise than the rounding.
     """
-    ours = [part for part in network.modules() if isinstance(part, DeepNetwork | HighOrderNetwork)]
-    before = torch.get_float32_matmul_precision()
-    if device.type == "cuda":
-        torch.set_float32_matmul_precision("high")
-    for part in ours:
-        part.quick = has_bfloat16(device)
+    ours = [part for part in network.modules() if isinstance(part, Network)]
+    quick = has_bfloat16(device)
     try:
+        for part in ours:
+            part.quick = quick
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
         for part in ours:
             part.quick = False
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Whether products of bfloat16 are the processor's own, and so about twice as fast as those of float32."""
+    """Whether products of bfloat16 are known to be about twice as fast as those of float32, or more."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        with torch.cuda.device(device):
+            return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        return False
     capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
-    return device.type == "cpu" and bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
 def resolve_batch_size(batch_size: int | None, n_rows: int, n_batches: int) -> int:
-    """The power of two of which there are so many batches or a few more, within bounds."""
+    """The power of two of which there are so many batches or up to twice as many, within bounds."""
     if batch_size is not None:
         return int(batch_size)
     return min(MAX_BATCH, max(MIN_BATCH, 2 ** int(math.log2(max(1.0, n_rows / n_batches)))))

@@ -245,8 +245,8 @@ PARAMETERS: dict[str, Parameter] = {
         'a torch device or "auto"',
         lambda value: isinstance(value, str | torch.device),
         'Where the network is trained and run. "auto" takes CUDA, then Apple\'s MPS, then the CPU. '
-        "While training with Adam, hidden layers are in bfloat16 where the processor has products of its own for it; "
-        "a trained network places rows in float32.",
+        "While training with Adam, the hidden layers of tsee's networks are in bfloat16 where the processor has "
+        "products of its own for it; a trained network places rows in float32.",
     ),
     "random_state": Parameter(
         "an integer of at least 0, a numpy RandomState or None",
