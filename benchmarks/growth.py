@@ -2,9 +2,9 @@
 
     python benchmarks/growth.py            # 10,000, 100,000 and 1,000,000 rows of 50 features: some minutes
 
-Each fit has the defaults but for the number of epochs, which is the same for all sizes, and is made in a process of
-its own. The speed of a machine changes within minutes: all but the largest are made before it and after it, and their
-means are kept. The result is benchmarks/results/growth.json.
+Each fit has the defaults but for the number of epochs and the rows of a batch, which are the same for all sizes, and is
+made in a process of its own. The speed of a machine changes within minutes: all but the largest are made several times
+before it and after it, and their means are kept. The result is benchmarks/results/growth.json.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import Any
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "growth.json"
 SIZES = (10_000, 100_000, 1_000_000)
-EPOCHS = 10
+EPOCHS, BATCH = 10, 1024
+ROUNDS = 2  # of the smaller sizes, before and after the largest
 
 sys.path.insert(0, str(HERE / "peers"))
 
@@ -56,7 +57,7 @@ def fit(n_rows: int) -> dict[str, float]:
     spent.clear()
     with Peak() as peak:
         start = time.perf_counter()
-        tsee.DtSEE(max_epochs=EPOCHS, random_state=0).fit(X)
+        tsee.DtSEE(max_epochs=EPOCHS, batch_size=BATCH, random_state=0).fit(X)
         seconds = time.perf_counter() - start
     chosen = spent["exemplars"] + spent["neighbours"]
     training = spent["learning"] - spent["refinement"]
@@ -77,9 +78,10 @@ def main() -> None:
     if len(sys.argv) > 1:
         print(json.dumps(fit(int(sys.argv[1]))))
         return
-    result: dict[str, Any] = {"epochs": EPOCHS, "sizes": {}}
+    result: dict[str, Any] = {"epochs": EPOCHS, "batch": BATCH, "sizes": {}}
     found: dict[int, list[dict[str, float]]] = {n_rows: [] for n_rows in SIZES}
-    for n_rows in (*SIZES, *SIZES[-2::-1]):
+    small = ROUNDS * SIZES[:-1]
+    for n_rows in (*small, SIZES[-1], *small):
         done = subprocess.run([sys.executable, __file__, str(n_rows)], capture_output=True, text=True, check=True)
         found[n_rows].append(json.loads(done.stdout.splitlines()[-1]))
         print(n_rows, json.dumps(found[n_rows][-1], indent=2), flush=True)

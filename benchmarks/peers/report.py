@@ -153,7 +153,8 @@ def _parts(found: dict[str, Any]) -> list[str]:
     return [
         "## Where the time of a fit goes",
         "",
-        f"The same data, `DtSEE` with {found['epochs']} epochs at every size (`python benchmarks/growth.py`,",
+        f"The same data, `DtSEE` with {found['epochs']} epochs and batches of {found['batch']:,} at every size",
+        "(`python benchmarks/growth.py`,",
         "[results](../benchmarks/results/growth.json)), the smaller sizes before and after the largest, their means.",
         "",
         *lines,
