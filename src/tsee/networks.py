@@ -214,7 +214,7 @@ def folded(network: nn.Module) -> nn.Module:
     if not isinstance(network, DeepNetwork | HighOrderNetwork) or network.config["normalization"] != "batch":
         return network
     fuse: Any = nn.utils.fusion.fuse_linear_bn_eval
-    plain = type(network)(**{**network.config, "normalization": None})  # type: ignore[arg-type]
+    plain = type(network)(**{**network.config, "normalization": None})
     plain.readout = network.readout
     if isinstance(network, DeepNetwork):
         layers = list(network.layers)
