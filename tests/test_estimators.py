@@ -127,14 +127,15 @@ def test_every_kind_of_data_gives_the_same_map(n_inputs, digits, tmp_path):
         np.testing.assert_allclose(again.embedding_, expected, atol=0.01 * np.ptp(expected), err_msg=name)
 
 
-@pytest.mark.parametrize("cls", [DtSEE, HotSEE])
-def test_pixels_to_255_and_pixels_to_1_give_the_same_map(cls, digits):
-    """The same up to rounding, which training amplifies little by little."""
+@pytest.mark.parametrize("cls, bfloat16, epochs", [(DtSEE, False, 10), (HotSEE, False, 10), (DtSEE, True, 2)])
+def test_pixels_to_255_and_pixels_to_1_give_the_same_map(cls, bfloat16, epochs, digits, monkeypatch):
+    """The same up to rounding, which training amplifies little by little, and that of bfloat16 is the coarser."""
+    monkeypatch.setattr(fitting, "has_bfloat16", lambda device: bfloat16)
     X = digits[0]
     pixels = np.round(X * 255 / 16).astype(np.uint8)
-    plain = quick(cls, max_epochs=10, refinement=0).fit(pixels).embedding_
+    plain = quick(cls, max_epochs=epochs, refinement=0).fit(pixels).embedding_
     for other in (pixels / 255, (pixels / 255).astype(np.float32), pixels.astype(np.float64) + 1e8):
-        again = quick(cls, max_epochs=10, refinement=0).fit_transform(other)
+        again = quick(cls, max_epochs=epochs, refinement=0).fit_transform(other)
         np.testing.assert_allclose(again, plain, atol=0.02 * np.ptp(plain))
 
 
