@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -202,7 +203,7 @@ def _error_against_time(runs: Runs, title: str, path: Path) -> None:
         ax.annotate(
             name,
             (run["fit s"], error),
-            xytext=(0, -14 if len(name) < 16 else -28) if mine else (-6 if crowded else 6, 4),
+            xytext=(0, -14 if len(name) < 16 else -38) if mine else (-6 if crowded else 6, 4),
             textcoords="offset points",
             ha="center" if mine else "right" if crowded else "left",
             fontsize=7.5 if mine else 8,
@@ -263,4 +264,5 @@ def _name_ends(ax: Any, ends: dict[str, tuple[int, float]]) -> None:
         own = points_high * (math.log(value) - low) / (high - low)
         last[n] = max(own, last.get(n, -math.inf) + 9)
         ax.annotate(method, (n, value), xytext=(6, last[n] - own), textcoords="offset points", fontsize=7.5,
-                    va="center", color=OURS if method.startswith("tsee") else INK)  # fmt: skip
+                    va="center", color=OURS if method.startswith("tsee") else INK,
+                    path_effects=[withStroke(linewidth=2.5, foreground="white")])  # fmt: skip
