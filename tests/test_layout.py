@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tsee.affinities import Affinities, conditional_probabilities
-from tsee.layout import Repulsion, _Attraction, free_places, settle
+from tsee.layout import Repulsion, _Attraction, free_places, place_weights, settle
 from tsee.neighbors import nearest
 
 
@@ -153,6 +153,29 @@ def test_a_place_far_outside_the_grid_does_not_spoil_the_others():
     forces, normalizer = Repulsion()(Y)
     assert normalizer == pytest.approx(total, rel=0.02)
     assert (forces - expected)[1:].norm() < 0.05 * expected[1:].norm()
+
+
+@pytest.mark.parametrize("dimensions", [2, 10, 50])
+def test_weights_in_a_place_are_of_the_nearest_few(dimensions):
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(2000, dimensions, generator=generator)
+    squared = torch.cdist(rows[:200], rows[200:]).square().sort(1).values[:, :15]
+    weights = place_weights(squared)
+    torch.testing.assert_close(weights.sum(1), torch.ones(200))
+    assert (weights.diff(dim=1) <= 0).all()
+    perplexity = torch.exp(-(weights * weights.clamp_min(1e-30).log()).sum(1))
+    assert 3.5 < perplexity.median() < 7
+    assert perplexity.min() > 2
+    torch.testing.assert_close(place_weights(1e6 * squared), weights)  # in whatever units
+
+
+def test_weights_of_neighbours_that_tie_or_are_out_of_reach():
+    far = torch.inf
+    squared = torch.tensor([[2.0, 2, 2, 5, 6, 7], [2.0] * 6, [0.0, 1, far, far, far, far], [0.0, 0, 0, 0, far, far]])
+    weights = place_weights(squared)
+    expected = [[1 / 3] * 3 + [0.0] * 3, [1 / 6] * 6, [0.5, 0.5] + [0.0] * 4, [0.25] * 4 + [0.0] * 2]
+    torch.testing.assert_close(weights, torch.tensor(expected))
+    assert place_weights(torch.tensor([[1.0, 4.0]])).tolist() == [[1.0, 0.0]]
 
 
 def test_a_place_settles_at_the_least_attraction():

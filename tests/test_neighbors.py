@@ -101,10 +101,16 @@ def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):
     searched = Cells(clustered)
     queries = clustered[:1500] + 0.01
     indices, distances = nearest(queries, searched, 15)
+    own = torch.arange(1500)
+    own[::3] = -1
+    others, farther = nearest(queries, searched, 15, exclude=own)
     for few in (1, 5, 100):  # searched one by one, and cell by cell
         again, same = nearest(queries[:few], searched, 15)
         assert torch.equal(again, indices[:few])
         assert torch.equal(same, distances[:few])
+        again, same = nearest(queries[:few], searched, 15, exclude=own[:few])
+        assert torch.equal(again, others[:few])
+        assert torch.equal(same, farther[:few])
 
 
 def test_several_threads_find_what_one_finds(clustered):
@@ -149,10 +155,11 @@ def test_all_are_searched_where_the_nearest_cells_hold_too_few(monkeypatch):
     lonely = 100 + 10 * torch.randn(40, 40, generator=generator)
     crowd = torch.randn(MANY, 40, generator=generator)
     rows = torch.cat([lonely, crowd])
-    indices, distances = nearest(lonely, Cells(rows), 30)
-    expected, exact = naive(lonely, rows, 30)
-    assert torch.equal(indices, expected)
-    torch.testing.assert_close(distances.double(), exact, rtol=1e-5, atol=0)
+    for n in (40, 3):
+        indices, distances = nearest(lonely[:n], Cells(rows), 30)
+        expected, exact = naive(lonely[:n], rows, 30)
+        assert torch.equal(indices, expected)
+        torch.testing.assert_close(distances.double(), exact, rtol=1e-5, atol=0)
 
 
 @pytest.mark.parametrize("rows", [torch.zeros(MANY, 3), torch.arange(float(MANY))[:, None] % 2])

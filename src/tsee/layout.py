@@ -23,10 +23,10 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from tsee.affinities import Affinities
+from tsee.affinities import Affinities, gaussian
 from tsee.data import blocks_in_cache
 
-__all__ = ["Repulsion", "free_places", "settle"]
+__all__ = ["Repulsion", "free_places", "place_weights", "settle"]
 
 # Gradient descent as it is usual for t-SNE: momentum, and for each coordinate a gain that grows while it keeps going.
 MOMENTUM = 0.8
@@ -38,9 +38,12 @@ FEW = 4096
 SPLINE = 3
 SPACING, FEW_NODES = 0.5, 48
 WIDEST = 512.0
-# Fixed-point iterations of a place among its neighbours': 99 rows of 100 are then within two ten-thousandths of a
-# map's extent of where more would bring them.
-SETTLING = 10
+# Fixed-point iterations of a place among its neighbours', and how far each goes beyond its point: this converges for
+# any factor below 2. 99 rows of 100 are then within three ten-thousandths of a map's extent of where more bring them.
+SETTLING, BEYOND = 6, 1.5
+# The precision of Gaussian weights in a row's place, in units of the gap between its nearest neighbour and one a third
+# down the list: for 15 neighbours in images and in Gaussian clouds their perplexity is 4 to 6.
+PRECISION = 3.0
 
 
 def free_places(
@@ -208,6 +211,26 @@ def _parabolas(offset: Tensor) -> Tensor:
     return torch.stack([(0.5 - offset).square() / 2, 0.75 - offset.square(), (0.5 + offset).square() / 2], -1)
 
 
+def place_weights(squared_distances: Tensor) -> Tensor:
+    """The weights of a row's neighbours in its place.
+
+    Their perplexity is about a third of their number, whatever the data. That is near enough for what is no part of
+    the loss, and spares a search for the precision of each row.
+
+    Parameters
+    ----------
+    squared_distances : Tensor of shape (n, k)
+        The nearest first. Infinity has no weight.
+
+    Returns
+    -------
+    Tensor of shape (n, k)
+        Each row sums to 1.
+    """
+    gap = squared_distances[:, squared_distances.shape[1] // 3] - squared_distances[:, 0]
+    return gaussian(squared_distances, PRECISION / gap.clamp(1e-30, 1e30))
+
+
 def settle(neighbors: Tensor, probabilities: Tensor) -> Tensor:
     r"""The place that minimises a row's own attraction, :math:`\sum_j p_j \log(1 + |y - v_j|^2)`.
 
@@ -225,10 +248,11 @@ def settle(neighbors: Tensor, probabilities: Tensor) -> Tensor:
     -------
     Tensor of shape (n, h)
     """
-    apart = (neighbors[:, :, None, :] - neighbors[:, None, :, :]).square().sum(3)  # (n, k, k)
-    best = (probabilities[:, None, :] * torch.log1p(apart)).sum(2).argmin(1)
-    places = neighbors[torch.arange(len(neighbors)), best]
+    apart = (neighbors[:, :, None, :] - neighbors[:, None, :, :]).square_().sum(3)  # (n, k, k)
+    best = torch.bmm(apart.log1p_(), probabilities[:, :, None]).argmin(1, keepdim=True)  # (n, 1, 1)
+    places = torch.take_along_dim(neighbors, best, 1)  # (n, 1, h)
     for _ in range(SETTLING):
-        pull = probabilities / (1 + (neighbors - places[:, None, :]).square().sum(2))
-        places = (pull[:, :, None] * neighbors).sum(1) / pull.sum(1, keepdim=True)
-    return places
+        pull = probabilities / (neighbors - places).square_().sum(2).add_(1)
+        pull = (pull / pull.sum(1, keepdim=True))[:, None, :]
+        places = torch.lerp(places, torch.bmm(pull, neighbors), BEYOND)
+    return places.squeeze(1)

@@ -334,6 +334,9 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return "network_" in self.__dict__
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

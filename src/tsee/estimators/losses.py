@@ -16,7 +16,7 @@ from tsee.affinities import Affinities, conditional_probabilities, gaussian, pre
 from tsee.data import blocks, blocks_in_cache
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.fitting import Plan, places_by
-from tsee.layout import free_places, settle
+from tsee.layout import free_places, place_weights, settle
 from tsee.messages import TrainingWarning, warn
 from tsee.neighbors import Candidates, candidates_of, nearest
 from tsee.objectives import distance_loss, exemplar_loss, noise_contrastive_loss, sampled_loss
@@ -34,7 +34,6 @@ MAX_JITTER = 0.5
 MAX_DRAWS = 64
 # What a row's place among the exemplars depends on, and how near a row is to an exemplar that is the same row.
 PLACE_NEIGHBORS = 15
-PLACE_PERPLEXITY = 5.0
 ROUNDING = 1e-9
 # Up to so many rows for each exemplar a place among exemplars is better than the network's. MNIST's error of 1-NN with
 # 3 rows for each: 4.8 % against 6.0; with 15: 9.0 against 8.4.
@@ -258,8 +257,7 @@ def among(inputs: Tensor, exemplars: Candidates, places: Tensor) -> Tensor:
     for rows in blocks(len(inputs), SETTLED_ROWS):
         # Filled up: sums over few rows may be taken in another order than those over many.
         indices, distances = (filled_up(part[rows]) for part in nearby)
-        probabilities = conditional_probabilities(distances, min(PLACE_PERPLEXITY, max(1.0, k / 3)))
-        settled = settle(places[indices], probabilities)
+        settled = settle(places[indices], place_weights(distances))
         itself = distances[:, :1] <= ROUNDING * distances[:, -1:]
         settled = torch.where(itself, places[indices[:, 0]], settled)
         settled[~torch.isfinite(distances[:, 0])] = torch.nan  # too far for a distance

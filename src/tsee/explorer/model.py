@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.fitting import places_by
-from tsee.estimators.losses import PLACE_NEIGHBORS, PLACE_PERPLEXITY, ROUNDING
+from tsee.estimators.losses import PLACE_NEIGHBORS, ROUNDING
 from tsee.explorer.packing import Arrays
-from tsee.layout import SETTLING
+from tsee.layout import BEYOND, PRECISION, SETTLING
 from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork
 from tsee.novelty import NEIGHBORS, few_of
 
@@ -71,9 +71,10 @@ def _describe_exemplars(estimator: ParametricMap) -> tuple[dict[str, Any], Array
         "placedElsewhere": wanted == "refined" and not whole,
         "among": {
             "neighbors": min(PLACE_NEIGHBORS, len(inputs)),
-            "perplexity": min(PLACE_PERPLEXITY, max(1.0, min(PLACE_NEIGHBORS, len(inputs)) / 3)),
+            "precision": PRECISION,
             "rounding": ROUNDING,
             "settling": SETTLING,
+            "beyond": BEYOND,
         },
         "noveltyNeighbors": NEIGHBORS,
     }

@@ -79,6 +79,8 @@ class Cells(Candidates):
         # Evenly: the cells of a query may not hang on how many other queries there are.
         distances = evenly(lambda rows: rows @ self.centres.T, queries)
         cells = distances.topk(self.n_searched, dim=1, largest=False).indices  # (n, searched)
+        if len(queries) < FEW_QUERIES:
+            return self._one_by_one(queries, cells, k, exclude)
         lengths = self.n_chunks[cells]
         ends = lengths.cumsum(1)  # in the chunks of a query's cells, one cell after the other
         starts = ends - lengths
@@ -109,37 +111,44 @@ class Cells(Candidates):
             found = found.gather(1, kept)
         return score, found
 
+    def _one_by_one(self, queries: Tensor, cells: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
+        """What `smallest_scores` returns, by one product for each query, with all that is in its cells."""
+        width = self.factors.shape[1]
+        scores, found = queries.new_full((len(queries), k), torch.inf), torch.full((len(queries), k), -1)
+        for i, (query, own) in enumerate(zip(queries, cells, strict=True)):
+            lengths = self.n_chunks[own]
+            chunks = torch.repeat_interleave(self.first[own] - lengths.cumsum(0) + lengths, lengths)
+            chunks += torch.arange(len(chunks))
+            score = self.factors.view(-1, CHUNK * width).index_select(0, chunks).view(-1, width).mv(query)
+            members = self.members.view(-1, CHUNK).index_select(0, chunks).flatten()
+            if exclude is not None:
+                score.masked_fill_(members == exclude[i], torch.inf)
+            kept = min(k, len(score))
+            scores[i, :kept], column = score.topk(kept, largest=False, sorted=False)
+            found[i, :kept] = members[column]
+        return scores, found
+
     def _scores(self, queries: Tensor, cells: Tensor, lengths: Tensor, space: Space) -> tuple[Tensor, Tensor, Tensor]:
         """The scores of the chunks of all queries' cells, a chunk a row; for each query and cell the first of them.
 
         And the order in which these pairs of a query and a cell are there: by cells, each cell with all queries that
-        search it, or of few queries by queries.
+        search it.
         """
         n, searched = cells.shape
-        few = n < FEW_QUERIES
-        order = torch.arange(n * searched) if few else cells.flatten().argsort(stable=True)
+        order = cells.flatten().argsort(stable=True)
         ends = lengths.flatten()[order].cumsum(0)
         begins = torch.empty_like(ends)
         begins[order] = ends - lengths.flatten()[order]
-        begins = begins.view(n, searched)
         scores = space.take(int(ends[-1]) * CHUNK, queries)
-        if few:
-            chunks = torch.repeat_interleave((self.first[cells] - begins).flatten(), lengths.flatten())
-            chunks += torch.arange(len(chunks))
-            factors = self.factors.view(-1, CHUNK * queries.shape[1]).index_select(0, chunks).view(-1, queries.shape[1])
-            parts = lengths.sum(1).mul(CHUNK).tolist()
-            for query, part, out in zip(queries, factors.split(parts), scores.split(parts), strict=True):
-                torch.mv(part, query, out=out)
-        else:
-            grouped = queries.index_select(0, order // searched)
-            counts = torch.bincount(cells.flatten(), minlength=len(self.centres))
-            sizes = self.n_chunks * CHUNK
-            row = start = 0
-            for first, size, count in zip((self.first * CHUNK).tolist(), sizes.tolist(), counts.tolist(), strict=True):
-                tile = scores[start : start + count * size].view(count, size)
-                torch.mm(grouped[row : row + count], self.factors[first : first + size].T, out=tile)
-                row, start = row + count, start + count * size
-        return scores.view(-1, CHUNK), begins, order
+        grouped = queries.index_select(0, order // searched)
+        counts = torch.bincount(cells.flatten(), minlength=len(self.centres))
+        sizes = self.n_chunks * CHUNK
+        row = start = 0
+        for first, size, count in zip((self.first * CHUNK).tolist(), sizes.tolist(), counts.tolist(), strict=True):
+            tile = scores[start : start + count * size].view(count, size)
+            torch.mm(grouped[row : row + count], self.factors[first : first + size].T, out=tile)
+            row, start = row + count, start + count * size
+        return scores.view(-1, CHUNK), begins.view(n, searched), order
 
 
 def candidates_of(rows: Tensor, k: int) -> Candidates:

@@ -3,7 +3,6 @@
 import { BLOCK } from './network.js';
 
 const MORE_CANDIDATES = 4;
-const ITERATIONS = 60;
 
 export class Exemplars {
   constructor(memory, model, arrays) {
@@ -93,10 +92,10 @@ export class Exemplars {
   }
 
   settled(indices, squared) {
-    const { perplexity, rounding, settling } = this.model.among;
+    const { precision, rounding, settling, beyond } = this.model.among;
     const place = (index) => [this.places[2 * index], this.places[2 * index + 1]];
     if (squared[0] <= rounding * squared[squared.length - 1]) return place(indices[0]);
-    const weights = probabilities(squared, perplexity);
+    const weights = placeWeights(squared, precision);
     const v = indices.map(place);
     const away = (a, b) => (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2;
     let best = v[0];
@@ -113,32 +112,16 @@ export class Exemplars {
         y += pull * v[j][1];
         total += pull;
       }
-      best = [x / total, y / total];
+      best = [best[0] + beyond * (x / total - best[0]), best[1] + beyond * (y / total - best[1])];
     }
     return best;
   }
 }
 
-// Gaussian weights of the given perplexity; a bisection on the logarithm of the precision (affinities.py).
-function probabilities(squared, perplexity) {
-  const gaps = squared.map((value) => value - squared[0]);
-  const ascending = [...gaps].sort((a, b) => a - b);
-  const spread = ascending[Math.min(Math.floor(perplexity), gaps.length - 1)] || 1;
-  const units = gaps.map((gap) => gap / spread);
-  let [low, high] = [-30, 40];
-  for (let step = 0; step < ITERATIONS; step++) {
-    const beta = Math.exp((low + high) / 2);
-    let [total, mean] = [0, 0];
-    for (const unit of units) {
-      const weight = Math.exp(-beta * unit);
-      total += weight;
-      mean += weight * unit;
-    }
-    if (Math.log(total) + (beta * mean) / total > Math.log(perplexity)) low = (low + high) / 2;
-    else high = (low + high) / 2;
-  }
-  const beta = Math.exp((low + high) / 2);
-  const weights = units.map((unit) => Math.exp(-beta * unit));
+// Gaussian weights in units of the gap between the first and one a third down the list (`place_weights` in layout.py).
+function placeWeights(squared, precision) {
+  const gap = Math.max(squared[Math.floor(squared.length / 3)] - squared[0], 1e-30);
+  const weights = squared.map((value) => Math.exp((-precision * (value - squared[0])) / gap));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   return weights.map((weight) => weight / total);
 }
