@@ -15,7 +15,7 @@ import scipy.sparse
 import torch
 import zarr
 
-from tsee import DtSEE
+from tsee import DtSEE, data
 from tsee.files import open_table
 
 NAMES = [f"feature {i}" for i in range(8)]
@@ -45,6 +45,31 @@ def expected(values):
         return known[dtype]
 
     return of
+
+
+@pytest.fixture(scope="module")
+def model(values):
+    return fitted(values.astype("float32"))
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "bool", "int8", ">f4", "object", "complex64"])
+@pytest.mark.parametrize("form", ["rows", "Fortran", "read-only", "none", "wrong width", "NaN"])
+def test_plain_matrices_pass_the_checks_that_others_do(kind, form, values, model, monkeypatch):
+    """A plain matrix is checked by fewer steps than scikit-learn takes, to the same end."""
+    X = values[:5].astype(kind)
+    X = {"none": X[:0], "wrong width": X[:, :7], "Fortran": np.asfortranarray(X)}.get(form, X)
+    if form == "read-only":
+        X.flags.writeable = False
+    if form == "NaN" and X.dtype.kind in "fOc":
+        X[1, 2] = np.nan
+    outcomes = []
+    for plain in (data._plain, lambda X: False):
+        monkeypatch.setattr(data, "_plain", plain)
+        try:
+            outcomes.append(model.transform(X).tolist())
+        except (TypeError, ValueError) as refused:
+            outcomes.append((type(refused), str(refused)))
+    assert outcomes[0] == outcomes[1]
 
 
 def check(expected, data, first, *, dtype="float32", names=None):

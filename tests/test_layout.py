@@ -5,6 +5,7 @@ import torch
 
 from tsee.affinities import Affinities, conditional_probabilities
 from tsee.layout import Repulsion, _Attraction, free_places, place_weights, settle
+from tsee.preprocessing import filled_up
 from tsee.neighbors import nearest
 
 
@@ -176,6 +177,7 @@ def test_weights_of_neighbours_that_tie_or_are_out_of_reach():
     expected = [[1 / 3] * 3 + [0.0] * 3, [1 / 6] * 6, [0.5, 0.5] + [0.0] * 4, [0.25] * 4 + [0.0] * 2]
     torch.testing.assert_close(weights, torch.tensor(expected))
     assert place_weights(torch.tensor([[1.0, 4.0]])).tolist() == [[1.0, 0.0]]
+    assert place_weights(torch.tensor([[3.0], [0.0]])).tolist() == [[1.0], [1.0]]
 
 
 def test_a_place_settles_at_the_least_attraction():
@@ -190,6 +192,30 @@ def test_a_place_settles_at_the_least_attraction():
     assert (cost <= at_neighbors.amin(1) + 1e-6).all()
     cost.sum().backward()
     assert places.grad.norm(dim=1).quantile(0.9) < 1e-3
+
+
+@pytest.mark.parametrize(("spread", "error"), [(0.01, 1e-3), (0.1, 1e-3), (1.0, 0.2), (5.0, 0.2)])
+def test_a_place_settles_in_few_steps(spread, error):
+    generator = torch.Generator().manual_seed(0)
+    neighbors = spread * torch.randn(200, 15, 2, generator=generator, dtype=torch.float64)
+    weights = torch.softmax(torch.randn(200, 15, generator=generator, dtype=torch.float64), 1)
+    settled = settle(neighbors, weights)
+    rest = settled
+    for _ in range(1000):
+        pull = weights / (1 + (neighbors - rest[:, None]).square().sum(2))
+        rest = (pull[:, :, None] * neighbors).sum(1) / pull.sum(1, keepdim=True)
+    assert (settled - rest).norm(dim=1).quantile(0.99) < error * spread
+
+
+@pytest.mark.parametrize("components", [1, 2, 30])
+def test_a_place_does_not_hang_on_the_other_rows(components):
+    generator = torch.Generator().manual_seed(0)
+    neighbors = torch.randn(100, 15, components, generator=generator)
+    weights = torch.softmax(torch.randn(100, 15, generator=generator), 1)
+    together = settle(neighbors, weights)
+    for i in range(0, 100, 7):
+        alone = settle(filled_up(neighbors[i : i + 1]), filled_up(weights[i : i + 1]))
+        assert torch.equal(alone[0], together[i])
 
 
 def test_a_stray_neighbour_does_not_draw_a_place_away():

@@ -14,7 +14,7 @@ from tsee.estimators.base import ParametricMap
 from tsee.estimators.fitting import places_by
 from tsee.estimators.losses import PLACE_NEIGHBORS, ROUNDING
 from tsee.explorer.packing import Arrays
-from tsee.layout import BEYOND, PRECISION, SETTLING
+from tsee.layout import PRECISION, SETTLING
 from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork
 from tsee.novelty import NEIGHBORS, few_of
 
@@ -73,8 +73,7 @@ def _describe_exemplars(estimator: ParametricMap) -> tuple[dict[str, Any], Array
             "neighbors": min(PLACE_NEIGHBORS, len(inputs)),
             "precision": PRECISION,
             "rounding": ROUNDING,
-            "settling": SETTLING,
-            "beyond": BEYOND,
+            "settling": list(SETTLING),
         },
         "noveltyNeighbors": NEIGHBORS,
     }

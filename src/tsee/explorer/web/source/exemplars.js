@@ -92,7 +92,7 @@ export class Exemplars {
   }
 
   settled(indices, squared) {
-    const { precision, rounding, settling, beyond } = this.model.among;
+    const { precision, rounding, settling } = this.model.among;
     const place = (index) => [this.places[2 * index], this.places[2 * index + 1]];
     if (squared[0] <= rounding * squared[squared.length - 1]) return place(indices[0]);
     const weights = placeWeights(squared, precision);
@@ -104,7 +104,7 @@ export class Exemplars {
       const loss = v.reduce((sum, other, j) => sum + weights[j] * Math.log1p(away(candidate, other)), 0);
       if (loss < least) [least, best] = [loss, candidate];
     }
-    for (let step = 0; step < settling; step++) {
+    for (const factor of settling) {
       let [x, y, total] = [0, 0, 0];
       for (let j = 0; j < v.length; j++) {
         const pull = weights[j] / (1 + away(v[j], best));
@@ -112,7 +112,7 @@ export class Exemplars {
         y += pull * v[j][1];
         total += pull;
       }
-      best = [best[0] + beyond * (x / total - best[0]), best[1] + beyond * (y / total - best[1])];
+      best = [best[0] + factor * (x / total - best[0]), best[1] + factor * (y / total - best[1])];
     }
     return best;
   }
