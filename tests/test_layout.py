@@ -5,8 +5,8 @@ import torch
 
 from tsee.affinities import Affinities, conditional_probabilities
 from tsee.layout import Repulsion, _Attraction, free_places, place_weights, settle
-from tsee.preprocessing import filled_up
 from tsee.neighbors import nearest
+from tsee.preprocessing import filled_up
 
 
 def clusters(n, width, seed=0):
