@@ -212,7 +212,7 @@ def test_a_place_does_not_hang_on_the_other_rows(components):
     generator = torch.Generator().manual_seed(0)
     neighbors = torch.randn(100, 15, components, generator=generator)
     weights = torch.softmax(torch.randn(100, 15, generator=generator), 1)
-    together = settle(neighbors, weights)
+    together = settle(filled_up(neighbors), filled_up(weights))
     for i in range(0, 100, 7):
         alone = settle(filled_up(neighbors[i : i + 1]), filled_up(weights[i : i + 1]))
         assert torch.equal(alone[0], together[i])

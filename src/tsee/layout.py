@@ -236,7 +236,8 @@ def settle(neighbors: Tensor, probabilities: Tensor) -> Tensor:
     r"""The place that minimises a row's own attraction, :math:`\sum_j p_j \log(1 + |y - v_j|^2)`.
 
     Neighbours that lie apart from the others hardly count: it is a median more than a mean, and does not put a
-    row in the empty space between two clusters. It starts at the best of the neighbours' places.
+    row in the empty space between two clusters. It starts at the best of the neighbours' places. With a multiple of
+    32 rows, the place of a row does not hang on the others to the last bit.
 
     Parameters
     ----------
@@ -249,11 +250,15 @@ def settle(neighbors: Tensor, probabilities: Tensor) -> Tensor:
     -------
     Tensor of shape (n, h)
     """
-    apart = (neighbors[:, :, None, :] - neighbors[:, None, :, :]).square_().sum(3)  # (n, k, k)
-    best = (probabilities[:, None, :] * apart.log1p_()).sum(2).argmin(1)
-    places = torch.take_along_dim(neighbors, best[:, None, None], 1)  # (n, 1, h)
+    # The rows last: sums over the others then run along them, which is twice as fast. (No `lerp`: how it rounds hangs
+    # on where a thread's share ends.)
+    neighbors = neighbors.permute(2, 1, 0).contiguous()  # (h, k, n)
+    probabilities = probabilities.T.contiguous()  # (k, n)
+    apart = (neighbors[:, :, None] - neighbors[:, None]).square_().sum(0)  # (k, k, n)
+    best = apart.log1p_().mul_(probabilities).sum(1).argmin(0)
+    places = neighbors.gather(1, best.expand(len(neighbors), 1, -1))  # (h, 1, n)
     for factor in SETTLING:
-        pull = probabilities / (neighbors - places).square_().sum(2).add_(1)
-        pull = (pull / pull.sum(1, keepdim=True))[:, :, None]
-        places = torch.lerp(places, (pull * neighbors).sum(1, keepdim=True), factor)
-    return places.squeeze(1)
+        pull = probabilities / (neighbors - places).square_().sum(0).add_(1)  # (k, n)
+        point = (pull * neighbors).sum(1, keepdim=True) / pull.sum(0)
+        places = places + (point - places).mul_(factor)
+    return places.squeeze(1).T

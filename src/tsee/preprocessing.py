@@ -46,10 +46,14 @@ class Preprocessing:
     def __call__(self, block: np.ndarray) -> Tensor:
         """Rows of data as the network's inputs, float32."""
         # Centred in the precision of the data: a large offset costs no digits. torch has all cores do it.
-        rows = np.require(block, requirements=["C", "W"])
+        # It takes no rows that are stored backwards, of which numpy calls a single one contiguous.
+        rows = block.copy() if min(block.strides) < 0 else np.require(block, requirements=["C", "W"])
         inputs = torch.from_numpy(rows) - torch.from_numpy(self.mean.astype(rows.dtype))
         inputs = inputs.mul_(1 / self.scale).float()
-        return inputs if self.basis is None else inputs @ torch.from_numpy(self.basis)
+        if self.basis is None:
+            return inputs
+        basis = torch.from_numpy(self.basis)
+        return evenly(lambda rows: rows @ basis, inputs)
 
     def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
         """The squared length of what the inputs leave out of each row, in the units of inputs."""
@@ -95,11 +99,11 @@ class Inputs:
         start, stop, _ = rows.indices(len(self))
         made = torch.empty((stop - start, self.shape[1]))
         for part in blocks(stop - start):
-            made[part] = evenly(self.preprocessing, dense(self._X, slice(start + part.start, start + part.stop)))
+            made[part] = self.preprocessing(dense(self._X, slice(start + part.start, start + part.stop)))
         return made
 
 
-def evenly(function: Callable[[Any], Tensor], block: Any) -> Tensor:
+def evenly(function: Callable[[Tensor], Tensor], block: Tensor) -> Tensor:
     """``function`` of the rows of a block, filled up to a multiple of 32 rows for it.
 
     Matrix products of a few rows take other routines than those of many and round differently; with
@@ -108,14 +112,10 @@ def evenly(function: Callable[[Any], Tensor], block: Any) -> Tensor:
     return function(filled_up(block))[: len(block)]
 
 
-def filled_up(block: Any) -> Any:
+def filled_up(block: Tensor) -> Tensor:
     """A block with its first row repeated after the last, up to a multiple of 32 rows."""
     missing = -len(block) % EVEN_ROWS
-    if not missing:
-        return block
-    if isinstance(block, np.ndarray):
-        return np.concatenate([block, np.repeat(block[:1], missing, axis=0)])
-    return torch.cat([block, block[:1].expand(missing, *block.shape[1:])])
+    return torch.cat([block, block[:1].expand(missing, *block.shape[1:])]) if missing else block
 
 
 def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) -> Preprocessing:

@@ -23,7 +23,7 @@ from tsee.messages import DataWarning, warn
 from tsee.neighbors import Candidates, candidates_of
 from tsee.novelty import Reach, few_of, gaps, spread_out
 from tsee.parallel import gathered
-from tsee.preprocessing import Inputs, evenly
+from tsee.preprocessing import Inputs
 from tsee.progress import progress_bar
 
 __all__ = ["DtSEE", "HotSEE"]
@@ -171,7 +171,7 @@ class ExemplarMap(ParametricMap):
         inside, outside = [], []
         for rows in parts:
             block = dense(X, rows)
-            inside.append(evenly(self.preprocessing_, block))
+            inside.append(self.preprocessing_(block))
             outside.append(self.preprocessing_.outside(block, inside[-1]))
         return torch.cat(inside), torch.cat(outside)
 

@@ -260,7 +260,7 @@ def among(inputs: Tensor, exemplars: Candidates, places: Tensor) -> Tensor:
         settled = settle(places[indices], place_weights(distances))
         itself = distances[:, :1] <= ROUNDING * distances[:, -1:]
         settled = torch.where(itself, places[indices[:, 0]], settled)
-        settled[~torch.isfinite(distances[:, 0])] = torch.nan  # too far for a distance
+        settled.masked_fill_(torch.isinf(distances[:, :1]), torch.nan)  # too far for a distance
         found[rows] = settled[: rows.stop - rows.start]
     return found
 

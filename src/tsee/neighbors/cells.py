@@ -6,6 +6,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from tsee.data import blocks
 from tsee.neighbors.candidates import Candidates, Space, columns_of_smallest, factors_of, queries_of
@@ -114,19 +115,22 @@ class Cells(Candidates):
     def _one_by_one(self, queries: Tensor, cells: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
         """What `smallest_scores` returns, by one product for each query, with all that is in its cells."""
         width = self.factors.shape[1]
-        scores, found = queries.new_full((len(queries), k), torch.inf), torch.full((len(queries), k), -1)
-        for i, (query, own) in enumerate(zip(queries, cells, strict=True)):
-            lengths = self.n_chunks[own]
-            chunks = torch.repeat_interleave(self.first[own] - lengths.cumsum(0) + lengths, lengths)
+        scores, found = [], []
+        for i, own in enumerate(cells):
+            lengths = self.n_chunks.index_select(0, own)
+            begins = self.first.index_select(0, own) - lengths.cumsum(0) + lengths
+            chunks = torch.repeat_interleave(begins, lengths)
             chunks += torch.arange(len(chunks))
-            score = self.factors.view(-1, CHUNK * width).index_select(0, chunks).view(-1, width).mv(query)
+            score = self.factors.view(-1, CHUNK * width).index_select(0, chunks).view(-1, width).mv(queries[i])
             members = self.members.view(-1, CHUNK).index_select(0, chunks).flatten()
             if exclude is not None:
                 score.masked_fill_(members == exclude[i], torch.inf)
-            kept = min(k, len(score))
-            scores[i, :kept], column = score.topk(kept, largest=False, sorted=False)
-            found[i, :kept] = members[column]
-        return scores, found
+            if len(score) < k:
+                score, members = pad(score, (0, k), value=torch.inf), pad(members, (0, k), value=-1)
+            score, column = score.topk(k, largest=False, sorted=False)
+            scores.append(score)
+            found.append(members.index_select(0, column))
+        return torch.stack(scores), torch.stack(found)
 
     def _scores(self, queries: Tensor, cells: Tensor, lengths: Tensor, space: Space) -> tuple[Tensor, Tensor, Tensor]:
         """The scores of the chunks of all queries' cells, a chunk a row; for each query and cell the first of them.

@@ -88,9 +88,9 @@ def _search(
     block = X[queries].to(device=E.device, dtype=E.dtype)
     own = None if exclude is None else exclude[queries].to(E.device)
     found, squared, certain = _nearest_block(block, candidates, k, own, space)
-    left = torch.nonzero(~certain).squeeze(1)
-    if len(left) and E.dtype != torch.float64 and E.device.type != "mps":
+    if not bool(certain.all()) and E.dtype != torch.float64 and E.device.type != "mps":
         # Clusters so tight that the products of float32 rows cannot tell their members apart.
+        left = torch.nonzero(~certain).squeeze(1)
         with PRECISE:
             for rows in left.split(candidates.precise.block_rows):
                 mine = None if own is None else own[rows]
