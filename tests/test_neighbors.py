@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from tsee.neighbors import Cells, candidates, candidates_of, cells, nearest
+from tsee.neighbors import Candidates, Cells, candidates, candidates_of, cells, nearest
 from tsee.neighbors.cells import MANY
 
 
@@ -95,6 +95,20 @@ def test_cells_find_nearly_all_of_the_nearest(clustered):
     assert (distances.diff(dim=1) >= 0).all()
     exact = (clustered[:2000, None] - clustered[indices]).square().sum(2)
     torch.testing.assert_close(distances, exact)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("n_candidates", [1000, 5000])  # all scores at once, and in groups
+def test_what_is_found_does_not_hang_on_the_other_rows(n_candidates, ties):
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(n_candidates + 200, 12, generator=generator)
+    rows = (rows > 0).float() if ties else rows
+    searched, queries = Candidates(rows[200:]), rows[:200]
+    indices, distances = nearest(queries, searched, 15)
+    for start, stop in ((0, 1), (7, 8), (30, 60), (100, 200)):
+        again, same = nearest(queries[start:stop], searched, 15)
+        assert torch.equal(again, indices[start:stop])
+        assert torch.equal(same, distances[start:stop])
 
 
 def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):

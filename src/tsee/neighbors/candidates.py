@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from tsee.data import blocks
-from tsee.preprocessing import filled_up
 
-__all__ = ["Candidates", "Space", "columns_of_smallest", "factors_of", "queries_of"]
+__all__ = ["FEW_QUERIES", "Candidates", "Space", "columns_of_smallest", "factors_of", "queries_of"]
 
 # Queries that are searched for together, and how many of them at a time once few candidates are left.
 BLOCK_ROWS, FEW_ROWS = 512, 64
@@ -20,8 +19,8 @@ BLOCK_ROWS, FEW_ROWS = 512, 64
 TILE_SCORES, TILE_SCORES_ON_DEVICE = 2**19, 2**26
 # Candidates are first compared by the minimum of a group of this many.
 GROUP = 8
-# Groups there must be for each that is chosen, or all scores are searched at once.
-WORTH_GROUPING = 16
+# Groups there must be for each that is chosen, and queries, or all scores are searched at once.
+WORTH_GROUPING, FEW_QUERIES = 16, 16
 
 
 class Space(threading.local):
@@ -57,10 +56,7 @@ class Candidates:
 
     def smallest_scores(self, queries: Tensor, k: int, exclude: Tensor | None, space: Space) -> tuple[Tensor, Tensor]:
         """The ``k`` smallest scores of each query, unsorted, and whose they are."""
-        # Evenly: of candidates that tie, those found may not hang on how many other queries there are.
-        own = None if exclude is None else filled_up(exclude)
-        score, found = _smallest_scores(filled_up(queries), self.factors, k, own)
-        return score[: len(queries)], found[: len(queries)]
+        return _smallest_scores(queries, self.factors, k, exclude)
 
     def __reduce__(self) -> tuple[type[Candidates], tuple[Tensor]]:
         """Copied and pickled by the rows alone: the rest is made again."""
@@ -91,7 +87,7 @@ def _smallest_scores(queries: Tensor, factors: Tensor, k: int, exclude: Tensor |
     width = factors.shape[1]
     n_groups = len(factors) // GROUP
     n_chosen = k + (exclude is not None)
-    if n_groups < WORTH_GROUPING * n_chosen:
+    if n_groups < WORTH_GROUPING * n_chosen or len(queries) < FEW_QUERIES:
         scores = queries @ factors.T
         if exclude is not None:
             known = torch.nonzero(exclude >= 0).squeeze(1)

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from tsee.data import blocks
-from tsee.neighbors.candidates import Candidates, Space, columns_of_smallest, factors_of, queries_of
+from tsee.neighbors.candidates import FEW_QUERIES, Candidates, Space, columns_of_smallest, factors_of, queries_of
 from tsee.preprocessing import evenly
 
-__all__ = ["FEW_QUERIES", "Cells", "candidates_of"]
+__all__ = ["Cells", "candidates_of"]
 
 # From so many candidates on it pays to search those of the nearest cells only, one cell in ten: of the 30 nearest,
 # 99.6 % are found in MNIST and 99.9 % in Fashion-MNIST, in a quarter of the time.
@@ -22,8 +22,8 @@ CELL_ROWS, SEARCHED_SHARE = 256, 10
 CHUNK = 32
 # k-means that finds the cells: rows for each of them, and updates.
 SAMPLE_ROWS, UPDATES = 64, 5
-# Queries that a thread searches for together in cells; fewer than the second do not make up for a product a cell.
-CELL_QUERIES, FEW_QUERIES = 1024, 16
+# Queries that a thread searches for together in cells; few (`FEW_QUERIES`) do not make up for a product a cell.
+CELL_QUERIES = 1024
 # Scores that a thread has at a time, and the threads that search at the same time.
 CELL_SCORES = 2**24
 MOST_THREADS = 16

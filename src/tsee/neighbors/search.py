@@ -11,15 +11,17 @@ import torch
 from torch import Tensor
 
 from tsee.data import blocks
-from tsee.neighbors.candidates import Candidates, Space, queries_of
-from tsee.neighbors.cells import FEW_QUERIES
+from tsee.neighbors.candidates import FEW_QUERIES, Candidates, Space, queries_of
+from tsee.preprocessing import evenly
 
 __all__ = ["nearest"]
 
 # Candidates taken beyond those wanted, so that rounding cannot keep out one that is nearer.
 MARGIN = 8
-# Held by the thread that searches all candidates in float64, which takes their memory twice.
+# Held by the thread that searches all candidates in float64, which takes their memory twice; and for how many queries
+# at a time it does so.
 PRECISE = threading.Lock()
+PRECISE_ROWS = 32
 
 
 def nearest(X: Tensor, E: Tensor | Candidates, k: int, *, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -89,35 +91,64 @@ def _search(
     own = None if exclude is None else exclude[queries].to(E.device)
     found, squared, certain = _nearest_block(block, candidates, k, own, space)
     if not bool(certain.all()) and E.dtype != torch.float64 and E.device.type != "mps":
-        # Clusters so tight that the products of float32 rows cannot tell their members apart.
+        # Clusters so tight that the products of float32 rows cannot tell their members apart, or ties.
         left = torch.nonzero(~certain).squeeze(1)
         with PRECISE:
-            for rows in left.split(candidates.precise.block_rows):
+            for rows in left.split(PRECISE_ROWS):
                 mine = None if own is None else own[rows]
-                again = _nearest_block(block[rows].double(), candidates.precise, k, mine, space)
-                found[rows], squared[rows] = again[0], again[1].to(squared.dtype)
+                found[rows], squared[rows] = _nearest_precisely(block[rows], candidates, k, mine)
     return found.cpu(), squared.cpu()
 
 
 def _nearest_block(
     block: Tensor, candidates: Candidates, k: int, exclude: Tensor | None, space: Space
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The k nearest, their squared distances, and whether no other can be nearer, given what rounding loses."""
+    """The k nearest, their squared distances, and whether no other can be as near, given what rounding loses."""
     wanted = min(k + MARGIN, len(candidates.rows))
     centred = block - candidates.centre
     score, found = candidates.smallest_scores(queries_of(centred), wanted, exclude, space)
-    # In the order of their numbers, so that of two at the same distance the first is first.
-    found, order = found.sort(dim=1)  # (rows, wanted)
-    score = score.gather(1, order)
-    # The products lose digits where the norms are large beside the distance; differences do not.
-    members = candidates.rows.index_select(0, found.flatten().clamp_min(0)).view(*found.shape, -1)
-    squared = (block[:, None, :] - members).square_().sum(2)  # (rows, wanted)
-    squared.masked_fill_(torch.isinf(score), torch.inf)
-    squared, order = squared.sort(dim=1, stable=True)
-    half_norm = centred.square().sum(1) / 2
-    bound = 16 * torch.finfo(block.dtype).eps * (half_norm + candidates.largest)
     farthest = score.amax(1)
-    certain = (squared[:, k - 1] / 2 < farthest + half_norm - bound) & torch.isfinite(farthest)
+    half_norm = centred.square().sum(1) / 2
+    found, squared = _in_order(block, candidates, score, found, k)
+    certain = (squared[:, -1] / 2 < farthest + half_norm - _bound(half_norm, candidates)) & torch.isfinite(farthest)
     if wanted == len(candidates.rows):
         certain = torch.ones_like(certain)
-    return found.gather(1, order)[:, :k], squared[:, :k], certain
+    return found, squared, certain
+
+
+def _nearest_precisely(block: Tensor, candidates: Candidates, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The k nearest and their squared distances; of more that tie than are wanted, those that come first.
+
+    Found by float64 and put in order as others are, so that it does not matter which rows come here: rounding decides.
+    """
+    precise = candidates.precise
+    wanted = min(k + MARGIN, len(precise.rows))
+    centred = block.double() - precise.centre
+    scores = evenly(lambda rows: rows @ precise.factors.T, queries_of(centred))  # (rows, candidates)
+    if exclude is not None:
+        known = torch.nonzero(exclude >= 0).squeeze(1)
+        scores[known, exclude[known]] = torch.inf
+    last = scores.topk(wanted, dim=1, largest=False, sorted=False).values.amax(1, keepdim=True)
+    bound = _bound(centred.square().sum(1, keepdim=True) / 2, precise)
+    rank = torch.arange(len(precise.rows), device=scores.device).expand_as(scores)
+    rank = rank.masked_fill(scores < last - bound, -1).masked_fill_(scores > last + bound, len(precise.rows))
+    found = rank.topk(wanted, dim=1, largest=False, sorted=False).indices
+    return _in_order(block, candidates, scores.gather(1, found), found, k)
+
+
+def _in_order(block: Tensor, candidates: Candidates, score: Tensor, found: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k nearest of those found, by their distances, of equal ones the first; and their squared distances.
+
+    Products lose digits where the norms are large beside the distance; differences do not.
+    """
+    found, order = found.sort(dim=1)  # (rows, wanted)
+    members = candidates.rows.index_select(0, found.flatten().clamp_min(0)).view(*found.shape, -1)
+    squared = (block[:, None, :] - members).square_().sum(2)  # (rows, wanted)
+    squared.masked_fill_(torch.isinf(score.gather(1, order)), torch.inf)
+    squared, order = squared.sort(dim=1, stable=True)
+    return found.gather(1, order)[:, :k], squared[:, :k]
+
+
+def _bound(half_norm: Tensor, candidates: Candidates) -> Tensor:
+    """What rounding can have done to the scores of queries of this half squared length."""
+    return 16 * torch.finfo(half_norm.dtype).eps * (half_norm + candidates.largest)
