@@ -27,7 +27,7 @@ training rows, and of training rows, each left out. The Quality Score is the sha
 nearest neighbours that are its nearest on the map too. Memory is what a fit takes beyond the data, the library
 and its imports. A dash: the method has no such thing, did not come so far, or was not run. One run each, over three
 days: times vary by a tenth, and with the hour by up to a half. While PaCMAP and umap-learn fitted a million rows, other
-work of the lowest priority ran on what they left idle.
+work of the lowest priority ran on what they left idle; beside ParamPaCMAP on Fashion-MNIST ran tests for some minutes.
 """
 
 Runs = dict[str, dict[str, Any]]
