@@ -195,17 +195,17 @@ def _error_against_time(runs: Runs, title: str, path: Path) -> None:
             zorder=3,
         )
         # Ours lie on a line near the bottom: their names go below it, each on a line of its own. Those of others go to
-        # the right, or to the left where they would run into another.
+        # the right, or below where they would run into another.
         name = "tsee (default)" if method == "tsee" else method.removeprefix("tsee, ")
         crowded = any(
-            1 < other["fit s"] / run["fit s"] < 2 and abs(_error(other) - error) < 1 for other in found.values()
+            1 < other["fit s"] / run["fit s"] < 3 and abs(_error(other) - error) < 1 for other in found.values()
         )
         ax.annotate(
             name,
             (run["fit s"], error),
-            xytext=(0, -16 - 12 * ours.index((run["fit s"], error))) if mine else (-6 if crowded else 6, 4),
+            xytext=(0, -16 - 12 * ours.index((run["fit s"], error))) if mine else (0, -14) if crowded else (6, 4),
             textcoords="offset points",
-            ha="center" if mine else "right" if crowded else "left",
+            ha="center" if mine or crowded else "left",
             fontsize=7.5 if mine else 8,
             color=OURS if mine else INK,
         )
