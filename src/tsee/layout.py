@@ -40,7 +40,7 @@ SPACING, FEW_NODES = 0.5, 48
 WIDEST = 512.0
 # Fixed-point iterations of a place among its neighbours', and how far each goes on the way to its point: beyond it they
 # converge sooner (and do for any factor below 2), but where neighbours are near, the point itself is the answer. Of
-# MNIST's rows 99 of 100 are then within three ten-thousandths of a map's extent of where more would bring them.
+# MNIST's rows 99 of 100 are then within five ten-thousandths of a map's extent of where more would bring them.
 SETTLING = (1.5, 1.5, 1.5, 1.5, 1.5, 1.0)
 # The precision of Gaussian weights in a row's place, in units of the gap between its nearest neighbour and one a third
 # down the list: for 15 neighbours in images and in Gaussian clouds their perplexity is 4 to 6.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tsee.data import blocks
-from tsee.neighbors.candidates import FEW_QUERIES, Candidates, Space, queries_of
+from tsee.neighbors.candidates import FEW_QUERIES, Candidates, Space, columns_of_smallest, queries_of
 from tsee.preprocessing import evenly
 
 __all__ = ["nearest"]
@@ -128,11 +128,14 @@ def _nearest_precisely(block: Tensor, candidates: Candidates, k: int, exclude: T
     if exclude is not None:
         known = torch.nonzero(exclude >= 0).squeeze(1)
         scores[known, exclude[known]] = torch.inf
-    last = scores.topk(wanted, dim=1, largest=False, sorted=False).values.amax(1, keepdim=True)
+    last = scores.gather(1, columns_of_smallest(scores, wanted)).amax(1, keepdim=True)
     bound = _bound(centred.square().sum(1, keepdim=True) / 2, precise)
-    rank = torch.arange(len(precise.rows), device=scores.device).expand_as(scores)
-    rank = rank.masked_fill(scores < last - bound, -1).masked_fill_(scores > last + bound, len(precise.rows))
-    found = rank.topk(wanted, dim=1, largest=False, sorted=False).indices
+    # Those nearer than the last and those that tie with it, a row after the other; in a row the nearer ones first.
+    row, found = torch.nonzero(~(scores > last + bound)).unbind(1)
+    tied = ~(scores[row, found] < (last - bound)[row, 0])
+    order = (2 * row + tied).argsort(stable=True)
+    starts = torch.searchsorted(row, torch.arange(len(block), device=row.device))
+    found = found[order[starts[:, None] + torch.arange(wanted, device=row.device)]]
     return _in_order(block, candidates, scores.gather(1, found), found, k)
 
 
