@@ -32,15 +32,15 @@ FEATURES = 2048
 def write_rows(path: Path, n_rows: int) -> None:
     """Clusters of uneven size in many dimensions, as float32, one block after the other, each cluster in one piece."""
     random = np.random.default_rng(0)
-    centres = random.normal(size=(40, FEATURES)).astype(np.float32)
-    shares = random.dirichlet(np.full(len(centres), 2.0))
-    owner = np.sort(random.choice(len(centres), n_rows, p=shares))
+    centers = random.normal(size=(40, FEATURES)).astype(np.float32)
+    shares = random.dirichlet(np.full(len(centers), 2.0))
+    owner = np.sort(random.choice(len(centers), n_rows, p=shares))
     spread = random.normal(size=(20, FEATURES)).astype(np.float32)
     rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n_rows, FEATURES))
     for start in range(0, n_rows, 8192):
         mine = owner[start : start + 8192]
         noise = random.normal(size=(len(mine), len(spread))).astype(np.float32)
-        rows[start : start + len(mine)] = centres[mine] + noise @ spread
+        rows[start : start + len(mine)] = centers[mine] + noise @ spread
     rows.flush()
 
 

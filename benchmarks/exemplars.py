@@ -2,7 +2,7 @@
 
     TSEE_DATA=folder/with/mnist.npz python benchmarks/exemplars.py
 
-The same rows, as pixels and as their first 50 principal components, the same number of centres and of
+The same rows, as pixels and as their first 50 principal components, the same number of centers and of
 updates. scikit-learn is timed on float32, as tsee is, and on float64, on which its seeding is the faster;
 the ratios are to whichever of the two took less time. The result is in `results/exemplars.json`.
 """
@@ -26,7 +26,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from tsee.exemplars import choose_centres
+from tsee.exemplars import choose_centers
 
 RESULT = Path(__file__).parent / "results" / "exemplars.json"
 
@@ -45,7 +45,7 @@ def compare(X: np.ndarray, n_exemplars: int, n_iterations: int, seed: int) -> di
     def own() -> float:
         generator = torch.Generator().manual_seed(seed)
         rows = torch.from_numpy(X)
-        return choose_centres(rows, n_exemplars, n_iterations=n_iterations, generator=generator).inertia
+        return choose_centers(rows, n_exemplars, n_iterations=n_iterations, generator=generator).inertia
 
     def peer(rows: np.ndarray) -> float:
         model = KMeans(n_exemplars, init="k-means++", n_init=1, max_iter=n_iterations, tol=0, random_state=seed)

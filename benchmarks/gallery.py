@@ -41,7 +41,7 @@ def show(name: str, folder: Path) -> dict[str, Any]:
     tsee.plots.scatter(np.concatenate([Y, Y_new]), labels, title=title, path=folder / f"{name}.png")
     if name == "digits":
         pictures = data.x_train.reshape(-1, 8, 8)
-        see.map(folder / "digits.html", columns={"digit": data.y_train}, images=pictures, title="Digits")
+        see.to_html(folder / "digits.html", columns={"digit": data.y_train}, images=pictures, title="Digits")
     errors = tsee.metrics.knn_error(Y, data.y_train, Y_new, data.y_test, k=(1, 5))
     return {"fit s": round(seconds, 1)} | {f"{k}-NN error %": round(100 * error, 2) for k, error in errors.items()}
 

@@ -48,7 +48,7 @@ def fit(n_rows: int) -> dict[str, float]:
 
     spent: dict[str, float] = {}
     base.fit_preprocessing = timed(spent, "preprocessing", base.fit_preprocessing)
-    base.read_rows = timed(spent, "neighbours", base.read_rows)
+    base.read_rows = timed(spent, "neighbors", base.read_rows)
     base.learn_in_stages = timed(spent, "learning", base.learn_in_stages)
     losses.Sampled._freed = timed(spent, "refinement", losses.Sampled._freed)
     tsee.DtSEE._make_objective = timed(spent, "exemplars", tsee.DtSEE._make_objective)
@@ -59,7 +59,7 @@ def fit(n_rows: int) -> dict[str, float]:
         start = time.perf_counter()
         tsee.DtSEE(max_epochs=EPOCHS, batch_size=BATCH, random_state=0).fit(X)
         seconds = time.perf_counter() - start
-    chosen = spent["exemplars"] + spent["neighbours"]
+    chosen = spent["exemplars"] + spent["neighbors"]
     training = spent["learning"] - spent["refinement"]
     return {
         "seconds": seconds,

@@ -23,7 +23,7 @@ def main() -> None:
     result = {}
     for name, parameters in {
         "defaults": {},
-        "2,000 k-means centres": {"exemplars": "centres", "n_exemplars": 2000},
+        "2,000 k-means centers": {"exemplars": "centers", "n_exemplars": 2000},
     }.items():
         see = tsee.DtSEE(max_epochs=1, refinement=0, random_state=0, **parameters).fit(mnist.x_train)
         own, other = see.novelty(mnist.x_test), see.novelty(fashion.x_test)

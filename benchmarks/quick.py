@@ -26,7 +26,7 @@ from sklearn.neighbors import NearestNeighbors
 
 import tsee
 from tsee.estimators.fitting import has_bfloat16
-from tsee.exemplars import choose_centres
+from tsee.exemplars import choose_centers
 from tsee.neighbors import nearest
 from tsee.networks import DeepNetwork
 from tsee.objectives import sampled_loss
@@ -49,8 +49,8 @@ def seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 
 def clusters(n_rows: int, n_features: int) -> np.ndarray:
     random = np.random.default_rng(0)
-    centres = 3 * random.normal(size=(30, n_features))
-    return (centres[random.integers(30, size=n_rows)] + random.normal(size=(n_rows, n_features))).astype(np.float32)
+    centers = 3 * random.normal(size=(30, n_features))
+    return (centers[random.integers(30, size=n_rows)] + random.normal(size=(n_rows, n_features))).astype(np.float32)
 
 
 def products(n_rows: int, widths: list[int], *, backward: bool, dtype: torch.dtype = torch.float32) -> float:
@@ -129,8 +129,8 @@ def main() -> None:
     result["nearest 30 of 30,000 / scikit-learn's"] = seconds(lambda: nearest(rows[:4096], rows, 30), 3) / theirs
     generator = torch.Generator()
     theirs = seconds(lambda: KMeans(500, n_init=1, max_iter=10, random_state=0).fit(X), 1)
-    ours = seconds(lambda: choose_centres(rows, 500, n_iterations=10, generator=generator.manual_seed(0)), 1)
-    result["500 k-means centres / scikit-learn's"] = ours / theirs
+    ours = seconds(lambda: choose_centers(rows, 500, n_iterations=10, generator=generator.manual_seed(0)), 1)
+    result["500 k-means centers / scikit-learn's"] = ours / theirs
     wide = clusters(30_000, 784)
     start = time.perf_counter()
     see = tsee.DtSEE(max_epochs=2, refinement=20, random_state=0).fit(wide[:20_000])

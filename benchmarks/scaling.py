@@ -24,13 +24,13 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 RESULTS = Path(__file__).parent / "results"
-ROWS, FEATURES, BATCH, CENTRES = 40_000, 50, 1024, 1000
+ROWS, FEATURES, BATCH, CENTERS = 40_000, 50, 1024, 1000
 
 
 def clusters(n_rows: int) -> np.ndarray:
     random = np.random.default_rng(0)
-    centres = 4 * random.normal(size=(30, FEATURES))
-    return (centres[random.integers(30, size=n_rows)] + random.normal(size=(n_rows, FEATURES))).astype(np.float32)
+    centers = 4 * random.normal(size=(30, FEATURES))
+    return (centers[random.integers(30, size=n_rows)] + random.normal(size=(n_rows, FEATURES))).astype(np.float32)
 
 
 def timed(work: Any, repeats: int) -> float:
@@ -77,13 +77,13 @@ def parts(share: np.ndarray, n_processes: int) -> dict[str, float]:
 def wholes(share: np.ndarray) -> dict[str, float]:
     """A step of training and a round of k-means, from fits that differ in their number alone."""
     import tsee
-    from tsee.exemplars import choose_centres
+    from tsee.exemplars import choose_centers
 
     def seconds(**parameters: Any) -> float:
         # Sampled among few exemplars, so that a fit is training and little else.
         see = tsee.DtSEE(
-            exemplars="centres",
-            n_exemplars=CENTRES,
+            exemplars="centers",
+            n_exemplars=CENTERS,
             batch_size=BATCH,
             random_state=0,
             kmeans_iterations=1,
@@ -96,12 +96,12 @@ def wholes(share: np.ndarray) -> dict[str, float]:
     n_steps = -(-ROWS // BATCH)
     step = (seconds(max_epochs=13) - seconds(max_epochs=1)) / (12 * n_steps)
 
-    def centres(n_rounds: int) -> None:
+    def centers(n_rounds: int) -> None:
         generator = torch.Generator().manual_seed(0)
         rows = torch.from_numpy(share)
-        choose_centres(rows, CENTRES, seeding="random", n_iterations=n_rounds, generator=generator)
+        choose_centers(rows, CENTERS, seeding="random", n_iterations=n_rounds, generator=generator)
 
-    rounds = (timed(lambda: centres(9), 3) - timed(lambda: centres(1), 3)) / 8
+    rounds = (timed(lambda: centers(9), 3) - timed(lambda: centers(1), 3)) / 8
     return {"ms per step": 1e3 * step, "ms per round of k-means": 1e3 * rounds}
 
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from tsee import data
 from tsee.affinities import conditional_probabilities, gaussian, joint_probabilities, precisions
+from tsee.data import slices as data
 
 
 def perplexities(P):

@@ -15,7 +15,8 @@ import scipy.sparse
 import torch
 import zarr
 
-from tsee import DtSEE, data
+from tsee import DtSEE
+from tsee.data import checks as data
 from tsee.files import open_table
 
 NAMES = [f"feature {i}" for i in range(8)]

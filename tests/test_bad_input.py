@@ -74,7 +74,7 @@ BAD_PARAMETERS = {
     "exaggeration": [0, -1, "2"],
     "jitter": [-0.1, "1"],
     "refinement": [-1, 1.5, None],
-    "placement": ["neighbours", 1],
+    "placement": ["neighbors", 1],
     "n_neighbors": [0, "10"],
     "n_noise": [0, None],
     "noise_weight": [0, -1, "automatic", None],

@@ -14,8 +14,8 @@ import torch
 from sklearn.datasets import load_digits
 
 from tsee import DtSEE, HotSEE, HotSNE, PtSNE, checkpoint, load
-from tsee.checkpoint import CheckpointError
-from tsee.store import Store
+from tsee.batches import Store
+from tsee.exceptions import CheckpointError
 
 EVERY = [DtSEE, HotSEE, PtSNE, HotSNE]
 

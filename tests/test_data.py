@@ -7,11 +7,12 @@ import scipy.sparse
 from sklearn.datasets import load_digits
 
 import tsee
-from tsee import DtSEE, HotSEE, HotSNE, PtSNE, store
+from tsee import DtSEE, HotSEE, HotSNE, PtSNE
+from tsee import batches as store
 from tsee.data import check_rows
-from tsee.files import DataFileError, open_table
+from tsee.exceptions import DataFileError, DataWarning
+from tsee.files import open_table
 from tsee.files.rows import Rows
-from tsee.messages import DataWarning
 
 EVERY = [DtSEE, HotSEE, PtSNE, HotSNE]
 
@@ -48,7 +49,7 @@ def saved(X, folder):
     [(cls, {}) for cls in EVERY]
     + [
         (DtSEE, dict(n_exemplars=100)),
-        (DtSEE, dict(exemplars="centres", n_exemplars=50)),
+        (DtSEE, dict(exemplars="centers", n_exemplars=50)),
         (DtSEE, dict(contrast="full", n_exemplars=100)),
         (DtSEE, dict(contrast="noise", n_exemplars=200)),
         (DtSEE, dict(optimizer="cg")),

@@ -267,7 +267,7 @@ class TestCoil:
 
     @staticmethod
     def view(number: int, degrees: int) -> np.ndarray:
-        """A grey image that is another for each view, and not even within a square of 4 x 4."""
+        """A gray image that is another for each view, and not even within a square of 4 x 4."""
         columns, rows = np.meshgrid(np.arange(128), np.arange(128))
         return ((columns * rows + 50 * number + degrees) % 251).astype(np.uint8)
 

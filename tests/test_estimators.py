@@ -186,7 +186,7 @@ def test_three_dimensions_and_one(cls, digits):
 
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
-@pytest.mark.parametrize("exemplars", ["points", "centres"])
+@pytest.mark.parametrize("exemplars", ["points", "centers"])
 @pytest.mark.parametrize("contrast", ["full", "noise", "sampled"])
 def test_exemplar_forms(cls, exemplars, contrast, digits):
     X, y, X_new, y_new = digits
@@ -204,7 +204,7 @@ def test_exemplar_forms(cls, exemplars, contrast, digits):
     assert knn_error(Y, y, see.transform(X_new), y_new, k=5)[5] < 0.2
 
 
-@pytest.mark.parametrize(("exemplars", "exaggeration"), [("points", 2), ("centres", 1)])
+@pytest.mark.parametrize(("exemplars", "exaggeration"), [("points", 2), ("centers", 1)])
 def test_attraction_is_exaggerated_by_default_where_exemplars_are_rows(exemplars, exaggeration, digits):
     given = {"exemplars": exemplars, "max_epochs": 2, "refinement": 0, "random_state": 0}
     X = digits[0][:400]
@@ -220,26 +220,26 @@ def test_points_are_rows_and_centres_are_means(cls, digits):
     see = quick(cls, n_exemplars=50, n_inputs=None).fit(X)
     np.testing.assert_allclose(see.exemplars_, X[see.exemplar_indices_], atol=1e-3)
     np.testing.assert_array_equal(see.exemplar_embedding_, see.embedding_[see.exemplar_indices_])
-    centres = quick(cls, exemplars="centres", n_exemplars=20, n_inputs=None, perplexity=5).fit(X).exemplars_
-    nearest = np.square(X[:, None] - centres).sum(2).argmin(1)
+    centers = quick(cls, exemplars="centers", n_exemplars=20, n_inputs=None, perplexity=5).fit(X).exemplars_
+    nearest = np.square(X[:, None] - centers).sum(2).argmin(1)
     again = np.stack([X[nearest == j].mean(0) for j in range(20)])
-    assert np.square(centres - again).sum(1).mean() < 0.05 * np.square(X - X.mean(0)).sum(1).mean()
+    assert np.square(centers - again).sum(1).mean() < 0.05 * np.square(X - X.mean(0)).sum(1).mean()
 
 
-@pytest.mark.parametrize("exemplars", ["points", "centres"])
+@pytest.mark.parametrize("exemplars", ["points", "centers"])
 def test_noise_with_every_exemplar_near_is_the_full_form(exemplars, digits):
     # A row that is an exemplar has one fewer to choose from: with all rows points, every row has.
     parameters = dict(
-        exemplars=exemplars, perplexity=5, n_inputs=None, n_exemplars=40 if exemplars == "centres" else None
+        exemplars=exemplars, perplexity=5, n_inputs=None, n_exemplars=40 if exemplars == "centers" else None
     )
     X = digits[0][:100]
     full = quick(DtSEE, contrast="full", **parameters).fit(X)
-    noise = quick(DtSEE, contrast="noise", n_neighbors=40 if exemplars == "centres" else 99, **parameters).fit(X)
+    noise = quick(DtSEE, contrast="noise", n_neighbors=40 if exemplars == "centers" else 99, **parameters).fit(X)
     np.testing.assert_allclose(noise.history_["loss"], full.history_["loss"], rtol=1e-4)
 
 
 @pytest.mark.parametrize("contrast", ["full", "noise"])
-@pytest.mark.parametrize("exemplars", ["points", "centres"])
+@pytest.mark.parametrize("exemplars", ["points", "centers"])
 @pytest.mark.parametrize("perplexity", [3, 10])
 def test_the_papers_forms_train_at_ordinary_settings(contrast, exemplars, perplexity, digits):
     X, y, X_new, y_new = digits
@@ -305,7 +305,7 @@ def test_parameters_changed_after_the_fit_do_not_change_the_fitted_map(digits):
 
 def test_duplicates_everywhere(digits):
     X = np.repeat(digits[0][:20], 30, axis=0)
-    for exemplars in ("points", "centres"):
+    for exemplars in ("points", "centers"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
             see = quick(DtSEE, exemplars=exemplars, n_exemplars=200, max_epochs=5).fit(X)
@@ -328,11 +328,11 @@ def test_what_took_effect_is_said(digits):
             see = quick(DtSEE, perplexity=8, n_neighbors=6, contrast=contrast).fit(X)
         assert see.perplexity_ == 2
         assert caught[0].filename == __file__  # the user's line, not one of tsee's
-    with pytest.warns(DataWarning, match="'perplexity' parameter is 10, too large for 15 neighbours in a batch"):
+    with pytest.warns(DataWarning, match="'perplexity' parameter is 10, too large for 15 neighbors in a batch"):
         see = quick(PtSNE, batch_size=17).fit(X)
     repeated = np.repeat(X[:10], 20, axis=0)
     with pytest.warns(DataWarning, match="hold only 10 distinct rows"):
-        see = quick(DtSEE, exemplars="centres", n_exemplars=30).fit(repeated)
+        see = quick(DtSEE, exemplars="centers", n_exemplars=30).fit(repeated)
     assert see.n_exemplars_ == 10
 
 
@@ -430,7 +430,7 @@ def test_a_network_of_float64_outputs(digits):
 
 @pytest.mark.parametrize("kind", ["digits", "zeros and ones", "one-hot"])
 def test_new_rows_are_placed_the_same_alone_and_together(kind, digits):
-    """Where many distances tie, which neighbours are found may not hang on the other rows."""
+    """Where many distances tie, which neighbors are found may not hang on the other rows."""
     generator = np.random.RandomState(0)
     rows = {
         "digits": np.concatenate([digits[0], digits[2]]),
@@ -445,7 +445,7 @@ def test_new_rows_are_placed_the_same_alone_and_together(kind, digits):
 
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
-def test_refined_places_keep_more_neighbours_and_the_network_follows_them(cls, digits):
+def test_refined_places_keep_more_neighbors_and_the_network_follows_them(cls, digits):
     X, y, X_new, y_new = digits
     see = quick(cls, refinement=100, max_epochs=60).fit(X)
     assert see.placement_ == "refined"
@@ -472,7 +472,7 @@ def test_new_rows_are_placed_among_the_exemplars_nearest_to_them(digits):
     assert ((placed >= low - 1e-3) & (placed <= high + 1e-3)).all()
 
 
-@pytest.mark.parametrize("parameters", [dict(n_components=3), dict(exemplars="centres"), dict(contrast="full")])
+@pytest.mark.parametrize("parameters", [dict(n_components=3), dict(exemplars="centers"), dict(contrast="full")])
 def test_where_there_is_no_refinement_rows_pass_through_the_network(parameters, digits):
     see = quick(DtSEE, **parameters).fit(digits[0])
     assert see.placement_ == "forward"
@@ -497,7 +497,7 @@ INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np
 from sklearn.datasets import load_digits
-from tsee import DtSEE, store
+from tsee import DtSEE, batches as store
 
 X = load_digits().data
 see = DtSEE(max_epochs=100000, random_state=0, optimizer=sys.argv[1])

@@ -1,4 +1,4 @@
-"""Centres equal those of a naive k-means, are well seeded, distinct and never empty; data is read in order.
+"""Centers equal those of a naive k-means, are well seeded, distinct and never empty; data is read in order.
 
 The references work in float64, one row or one distance at a time.
 """
@@ -9,7 +9,7 @@ import torch
 from sklearn.cluster import KMeans
 
 from tsee import exemplars
-from tsee.exemplars import choose_centres, choose_points
+from tsee.exemplars import choose_centers, choose_points
 
 CPU = torch.device("cpu")
 
@@ -33,7 +33,7 @@ def naive_distances(X, E):
 
 
 def naive_kmeans(X, E, n_iterations):
-    """k-means in float64, but for its centres, which are float32 as they are in tsee."""
+    """k-means in float64, but for its centers, which are float32 as they are in tsee."""
     X, E = X.double(), E.double()
     for _ in range(n_iterations):
         labels = naive_distances(X, E).argmin(1)
@@ -85,38 +85,38 @@ def test_every_row_is_equally_likely_a_point():
 @pytest.mark.parametrize("n_iterations", [0, 1, 2, 8])
 def test_updates_equal_a_naive_loop(n_iterations, offset):
     X = normal(700, 5) + offset
-    centres = choose_centres(X, 15, seeding="random", n_iterations=n_iterations, generator=seeded(3))
+    centers = choose_centers(X, 15, seeding="random", n_iterations=n_iterations, generator=seeded(3))
     start = X[choose_points(700, 15, seeded(3))]
     E, counts, inertia = naive_kmeans(X, start, n_iterations)
     E, counts = by_first_column(E, counts)
-    positions, own_counts = by_first_column(centres.positions, centres.counts)
+    positions, own_counts = by_first_column(centers.positions, centers.counts)
     assert positions.dtype == torch.float32
     torch.testing.assert_close(positions.double(), E, rtol=1e-6, atol=1e-6)
     assert own_counts.tolist() == counts.tolist()
-    assert centres.inertia == pytest.approx(inertia, rel=1e-6)
+    assert centers.inertia == pytest.approx(inertia, rel=1e-6)
 
 
 def test_counts_and_inertia_are_those_of_the_returned_positions():
     X = blobs([200, 30, 500])
-    centres = choose_centres(X, 20, n_iterations=3, generator=seeded())
-    least, labels = naive_distances(X, centres.positions).min(1)
-    assert centres.counts.tolist() == torch.bincount(labels, minlength=20).tolist()
-    assert centres.inertia == pytest.approx(float(least.sum()), rel=1e-5)
+    centers = choose_centers(X, 20, n_iterations=3, generator=seeded())
+    least, labels = naive_distances(X, centers.positions).min(1)
+    assert centers.counts.tolist() == torch.bincount(labels, minlength=20).tolist()
+    assert centers.inertia == pytest.approx(float(least.sum()), rel=1e-5)
 
 
 def test_progress_counts_the_updates():
     made = []
-    choose_centres(normal(2000, 4), 30, n_iterations=6, generator=seeded(), progress=made.append)
+    choose_centers(normal(2000, 4), 30, n_iterations=6, generator=seeded(), progress=made.append)
     assert made == [1, 2, 3, 4, 5, 6]
 
 
 def test_centres_at_rest_end_the_updates():
     X = normal(300, 3)
     made = []
-    centres = choose_centres(X, 5, n_iterations=10_000, generator=seeded(), progress=made.append)
+    centers = choose_centers(X, 5, n_iterations=10_000, generator=seeded(), progress=made.append)
     assert 0 < len(made) < 1000
-    E, _, _ = naive_kmeans(X, centres.positions, 1)
-    torch.testing.assert_close(centres.positions.double(), E, rtol=1e-6, atol=1e-6)
+    E, _, _ = naive_kmeans(X, centers.positions, 1)
+    torch.testing.assert_close(centers.positions.double(), E, rtol=1e-6, atol=1e-6)
 
 
 # --- empty clusters
@@ -126,11 +126,11 @@ def test_centres_at_rest_end_the_updates():
 def test_empty_clusters_are_refilled(n_iterations):
     X = blobs([100, 100, 100])
     start = torch.cat([X[:2], torch.full((3, 8), 1e4) + normal(3, 8)])  # three that no row is nearest to
-    centres = exemplars._kmeans(X, start, n_iterations, CPU, None)
-    assert len(centres.positions) == 5
-    assert (centres.counts > 0).all()
-    assert centres.counts.sum() == 300
-    assert centres.positions.max() < 1e3
+    centers = exemplars._kmeans(X, start, n_iterations, CPU, None)
+    assert len(centers.positions) == 5
+    assert (centers.counts > 0).all()
+    assert centers.counts.sum() == 300
+    assert centers.positions.max() < 1e3
 
 
 def test_refill_takes_the_farthest_row_of_the_widest_clusters():
@@ -147,17 +147,17 @@ def test_refill_leaves_what_no_row_is_left_for():
     E = torch.tensor([0.0, 1e6, 100.0, 200.0, 2e6]).reshape(-1, 1)
     refilled = exemplars._refill(X, E, exemplars._assign(X, E, CPU))
     assert refilled.flatten().tolist() == [0, 203, 100, 200, 2e6]
-    centres = exemplars._kmeans(X, E, 3, CPU, None)
-    assert centres.positions.flatten().tolist() == [0, 100, 200, 203]
-    assert centres.counts.tolist() == [2, 1, 1, 1]
+    centers = exemplars._kmeans(X, E, 3, CPU, None)
+    assert centers.positions.flatten().tolist() == [0, 100, 200, 203]
+    assert centers.counts.tolist() == [2, 1, 1, 1]
 
 
 def test_a_refilled_centre_takes_part_in_the_updates():
     X = blobs([100, 100, 100])
     start = torch.cat([X[:1], X[100:101], torch.full((1, 8), 1e4)])
-    centres = exemplars._kmeans(X, start, 3, CPU, None)
-    means, _ = by_first_column(X.reshape(3, 100, 8).mean(1), centres.counts)
-    torch.testing.assert_close(by_first_column(centres.positions, centres.counts)[0], means)
+    centers = exemplars._kmeans(X, start, 3, CPU, None)
+    means, _ = by_first_column(X.reshape(3, 100, 8).mean(1), centers.counts)
+    torch.testing.assert_close(by_first_column(centers.positions, centers.counts)[0], means)
 
 
 def test_equal_centres_are_one_whichever_a_tie_falls_to(monkeypatch):
@@ -165,17 +165,17 @@ def test_equal_centres_are_one_whichever_a_tie_falls_to(monkeypatch):
     labels = torch.tensor([0, 2, 2, 1])
     split = exemplars._Clusters(labels, torch.zeros(4), torch.zeros(3, 1), torch.tensor([1, 1, 2]))
     monkeypatch.setattr(exemplars, "_assign", lambda X, E, device: split)
-    centres = exemplars._kmeans(X, X[[0, 3, 1]], 0, CPU, None)
-    assert centres.positions.flatten().tolist() == [1, 4]
-    assert centres.counts.tolist() == [3, 1]
+    centers = exemplars._kmeans(X, X[[0, 3, 1]], 0, CPU, None)
+    assert centers.positions.flatten().tolist() == [1, 4]
+    assert centers.counts.tolist() == [3, 1]
 
 
 def test_more_empty_clusters_than_full_ones():
     X = normal(400, 4)
     start = torch.cat([X[:1], torch.full((7, 4), 1e4) + normal(7, 4)])
-    centres = exemplars._kmeans(X, start, 6, CPU, None)
-    assert len(centres.positions) == 8
-    assert (centres.counts > 0).all()
+    centers = exemplars._kmeans(X, start, 6, CPU, None)
+    assert len(centers.positions) == 8
+    assert (centers.counts > 0).all()
 
 
 # --- duplicates and small data
@@ -185,52 +185,52 @@ def test_more_empty_clusters_than_full_ones():
 def test_no_more_centres_than_distinct_rows(seeding):
     distinct = normal(9, 4)
     X = distinct[torch.randint(9, (500,), generator=seeded())]
-    centres = choose_centres(X, 40, seeding=seeding, generator=seeded())
-    assert rows_of(centres.positions) == rows_of(distinct)
-    assert centres.counts.sum() == 500
-    assert centres.inertia == 0
+    centers = choose_centers(X, 40, seeding=seeding, generator=seeded())
+    assert rows_of(centers.positions) == rows_of(distinct)
+    assert centers.counts.sum() == 500
+    assert centers.inertia == 0
 
 
 @pytest.mark.parametrize("seeding", ["k-means||", "random"])
 @pytest.mark.parametrize("n_iterations", [0, 10])
-def test_duplicates_do_not_cost_centres(seeding, n_iterations):
+def test_duplicates_do_not_cost_centers(seeding, n_iterations):
     # Half the rows are one and the same, so that a random subset holds it many times.
     X = torch.cat([torch.ones(300, 3), normal(300, 3)])
-    centres = choose_centres(X, 50, seeding=seeding, n_iterations=n_iterations, generator=seeded())
-    assert len(rows_of(centres.positions)) == len(centres.positions) == 50
-    assert (centres.counts > 0).all()
+    centers = choose_centers(X, 50, seeding=seeding, n_iterations=n_iterations, generator=seeded())
+    assert len(rows_of(centers.positions)) == len(centers.positions) == 50
+    assert (centers.counts > 0).all()
 
 
 @pytest.mark.parametrize("seeding", ["k-means||", "random"])
 @pytest.mark.parametrize("n_exemplars", [6, 7, 100])
 def test_as_many_exemplars_as_rows_or_more_gives_the_rows(seeding, n_exemplars):
     X = normal(6, 3) + 100
-    centres = choose_centres(X, n_exemplars, seeding=seeding, generator=seeded())
-    assert rows_of(centres.positions) == rows_of(X)
-    assert centres.counts.tolist() == [1] * 6
-    assert centres.inertia == 0
+    centers = choose_centers(X, n_exemplars, seeding=seeding, generator=seeded())
+    assert rows_of(centers.positions) == rows_of(X)
+    assert centers.counts.tolist() == [1] * 6
+    assert centers.inertia == 0
 
 
 @pytest.mark.parametrize("seeding", ["k-means||", "random"])
 def test_one_exemplar_is_the_mean(seeding):
     X = normal(200, 3) + 5
-    centres = choose_centres(X, 1, seeding=seeding, generator=seeded())
-    torch.testing.assert_close(centres.positions, X.mean(0, keepdim=True))
-    assert centres.counts.tolist() == [200]
+    centers = choose_centers(X, 1, seeding=seeding, generator=seeded())
+    torch.testing.assert_close(centers.positions, X.mean(0, keepdim=True))
+    assert centers.counts.tolist() == [200]
 
 
 def test_one_row():
-    centres = choose_centres(torch.tensor([[1.0, 2.0]]), 3, generator=seeded())
-    assert centres.positions.tolist() == [[1.0, 2.0]]
-    assert centres.counts.tolist() == [1]
+    centers = choose_centers(torch.tensor([[1.0, 2.0]]), 3, generator=seeded())
+    assert centers.positions.tolist() == [[1.0, 2.0]]
+    assert centers.counts.tolist() == [1]
 
 
 def test_distances_of_every_magnitude_are_all_found():
     # In every round one row carries nearly all of the potential, so that the rounds must go on.
     X = torch.cat([torch.zeros(1000, 17), torch.diag(10.0 ** torch.arange(-8, 9))])
-    centres = choose_centres(X, 18, n_iterations=0, generator=seeded())
-    assert rows_of(centres.positions) == rows_of(X)
-    assert centres.inertia == 0
+    centers = choose_centers(X, 18, n_iterations=0, generator=seeded())
+    assert rows_of(centers.positions) == rows_of(X)
+    assert centers.inertia == 0
 
 
 # --- seeding
@@ -325,8 +325,8 @@ def test_products_of_pairs_are_the_same_kept_or_not(monkeypatch):
 
 def test_seeds_are_rows_and_find_every_blob():
     X = blobs([2000] + [8] * 30)
-    seeds = choose_centres(X, 62, n_iterations=0, generator=seeded())
-    random = choose_centres(X, 62, seeding="random", n_iterations=0, generator=seeded())
+    seeds = choose_centers(X, 62, n_iterations=0, generator=seeded())
+    random = choose_centers(X, 62, seeding="random", n_iterations=0, generator=seeded())
     assert rows_of(seeds.positions) <= rows_of(X)
     near = naive_distances(X, seeds.positions).min(1).values
     assert near.max() < 100  # a blob is within, the next is about 6,000 away
@@ -341,7 +341,7 @@ def test_inertia_is_close_to_scikit_learn(n_exemplars):
         model = KMeans(n_exemplars, init="k-means++", n_init=1, max_iter=10, tol=0, random_state=seed)
         return model.fit(X.numpy()).inertia_
 
-    own = np.mean([choose_centres(X, n_exemplars, generator=seeded(s)).inertia for s in range(4)])
+    own = np.mean([choose_centers(X, n_exemplars, generator=seeded(s)).inertia for s in range(4)])
     assert own < 1.03 * min(peer(seed) for seed in range(4))
 
 
@@ -351,7 +351,7 @@ def test_inertia_is_close_to_scikit_learn(n_exemplars):
 @pytest.mark.parametrize("seeding", ["k-means||", "random"])
 def test_the_seed_decides(seeding):
     X = normal(1000, 6)
-    first, same, other = (choose_centres(X, 40, seeding=seeding, generator=seeded(s)) for s in (1, 1, 2))
+    first, same, other = (choose_centers(X, 40, seeding=seeding, generator=seeded(s)) for s in (1, 1, 2))
     assert torch.equal(first.positions, same.positions)
     assert torch.equal(first.counts, same.counts)
     assert first.inertia == same.inertia
@@ -361,7 +361,7 @@ def test_the_seed_decides(seeding):
 @pytest.mark.parametrize("seeding", ["k-means||", "random"])
 def test_global_generators_are_untouched(seeding):
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
-    choose_centres(normal(500, 4), 20, seeding=seeding, generator=seeded())
+    choose_centers(normal(500, 4), 20, seeding=seeding, generator=seeded())
     choose_points(100, 10, seeded())
     assert torch.equal(torch.get_rng_state(), torch_state)
     for before, after in zip(numpy_state, np.random.get_state(), strict=True):  # noqa: NPY002
@@ -396,8 +396,8 @@ class InOrder:
 def test_rows_read_in_order_equal_a_tensor(seeding):
     X = normal(20_000, 3)
     source = InOrder(X)
-    read = choose_centres(source, 64, seeding=seeding, n_iterations=3, generator=seeded())
-    whole = choose_centres(X, 64, seeding=seeding, n_iterations=3, generator=seeded())
+    read = choose_centers(source, 64, seeding=seeding, n_iterations=3, generator=seeded())
+    whole = choose_centers(X, 64, seeding=seeding, n_iterations=3, generator=seeded())
     assert source.passes > 3
     assert torch.equal(read.positions, whole.positions)
     assert torch.equal(read.counts, whole.counts)
@@ -406,9 +406,9 @@ def test_rows_read_in_order_equal_a_tensor(seeding):
 
 def test_the_size_of_a_block_does_not_matter(monkeypatch):
     X = normal(1000, 5)
-    large = choose_centres(X, 30, n_iterations=3, generator=seeded())
+    large = choose_centers(X, 30, n_iterations=3, generator=seeded())
     monkeypatch.setattr(exemplars, "MAX_ROWS", 97)
-    small = choose_centres(InOrder(X), 30, n_iterations=3, generator=seeded())
+    small = choose_centers(InOrder(X), 30, n_iterations=3, generator=seeded())
     torch.testing.assert_close(small.positions, large.positions)
     assert small.counts.tolist() == large.counts.tolist()
 
@@ -416,7 +416,7 @@ def test_the_size_of_a_block_does_not_matter(monkeypatch):
 def test_the_data_is_not_changed():
     X = normal(500, 4)
     before = X.clone()
-    choose_centres(X, 20, generator=seeded())
+    choose_centers(X, 20, generator=seeded())
     assert torch.equal(X, before)
 
 
@@ -439,7 +439,7 @@ def test_the_data_is_not_changed():
 def test_bad_values_are_named(changes, message):
     arguments = {"X": normal(10, 2), "n_exemplars": 3, "generator": seeded()} | changes
     with pytest.raises(ValueError, match=message):
-        choose_centres(arguments.pop("X"), arguments.pop("n_exemplars"), **arguments)
+        choose_centers(arguments.pop("X"), arguments.pop("n_exemplars"), **arguments)
 
 
 def test_no_points_at_all():

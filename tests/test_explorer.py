@@ -24,12 +24,13 @@ from matplotlib.path import Path as Polygon
 from PIL import Image
 
 import tsee
+from tsee.exceptions import DataFileError
 from tsee.explorer import write_map_page
 from tsee.explorer.columns import describe_column
 from tsee.explorer.packing import pack, unpack
-from tsee.explorer.page import DARK_COLOURS
-from tsee.files import DataFileError, open_table
-from tsee.plots import COLOURS
+from tsee.explorer.page import DARK_COLORS
+from tsee.files import open_table
+from tsee.plots import COLORS
 
 WEB = Path(write_map_page.__code__.co_filename).parent / "web"
 NAMES = [f"pixel {i}" for i in range(64)]
@@ -162,15 +163,15 @@ def page_path(fitted, digits, tmp_path_factory):
     return write_map_page(fitted, fitted.embedding_, path, columns={"digit": digits[1]})
 
 
-def rgb(colour):
-    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
+def rgb(color):
+    return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)])
 
 
-def near(picture, place, colour, reach=2, tolerance=40):
-    """Whether a pixel about a place has nearly a colour."""
+def near(picture, place, color, reach=2, tolerance=40):
+    """Whether a pixel about a place has nearly a color."""
     x, y = (round(value) for value in place)
     patch = picture[y - reach : y + reach + 1, x - reach : x + reach + 1]
-    return bool((np.abs(patch - rgb(colour)).max(2) <= tolerance).any())
+    return bool((np.abs(patch - rgb(color)).max(2) <= tolerance).any())
 
 
 def as_csv(X, names=NAMES, **more):
@@ -193,8 +194,8 @@ class TestDrawing:
         page.keyboard.press("t")  # names may stand upon points
         page.settle()
         picture = page.picture()
-        colours = dict(zip(["ant", "bee", "cat"], COLOURS, strict=False))
-        seen = [near(picture, place, colours[label]) for place, label in zip(places, labels, strict=True)]
+        colors = dict(zip(["ant", "bee", "cat"], COLORS, strict=False))
+        seen = [near(picture, place, colors[label]) for place, label in zip(places, labels, strict=True)]
         assert np.mean(seen) > 0.95  # a few are under a point of another class
         middle = places.mean(0).astype(int)
         assert near(picture, middle, "#fbfbf9", reach=3, tolerance=4)
@@ -239,18 +240,18 @@ class TestDrawing:
     def test_dark_and_light(self, simple, open_page):
         page = open_page(simple, color_scheme="dark")
         assert near(page.picture(), (600, 790), "#121417", tolerance=6)
-        assert near(page.picture(), page.screen(5), DARK_COLOURS[0], reach=4)
+        assert near(page.picture(), page.screen(5), DARK_COLORS[0], reach=4)
         page.click("#theme")
         page.settle()
         assert near(page.picture(), (600, 790), "#fbfbf9", tolerance=6)
 
-    def test_dark_colours_are_told_apart_by_every_kind_of_sight(self):
-        """The base colours, of which the page takes more for more categories."""
-        sights = re.search(r"const SIGHTS = (\[.*?\]);", (WEB / "source" / "colours.js").read_text(), re.S)
+    def test_dark_colors_are_told_apart_by_every_kind_of_sight(self):
+        """The base colors, of which the page takes more for more categories."""
+        sights = re.search(r"const SIGHTS = (\[.*?\]);", (WEB / "source" / "colors.js").read_text(), re.S)
         matrices = np.array(json.loads(re.sub(r",\s*\]", "]", sights[1]))).reshape(4, 3, 3)
         to_cone = np.array([[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]])
         to_lab = np.array([[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]])
-        parts = np.array([rgb(colour) / 255 for colour in DARK_COLOURS])
+        parts = np.array([rgb(color) / 255 for color in DARK_COLORS])
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         for matrix in matrices:
             lab = np.cbrt((linear @ matrix.T).clip(0, 1) @ to_cone.T) @ to_lab.T
@@ -260,7 +261,7 @@ class TestDrawing:
 
     def test_exemplars_are_a_layer(self, digits, tmp_path, open_page):
         X, *_ = digits
-        see = tsee.DtSEE(max_epochs=2, exemplars="centres", n_exemplars=30, random_state=0)
+        see = tsee.DtSEE(max_epochs=2, exemplars="centers", n_exemplars=30, random_state=0)
         page = open_page(write_map_page(see, see.fit_transform(X), tmp_path / "map.html"))
         assert "30 exemplars" in page.get_attribute("#exemplars", "title")
         before = page.picture()
@@ -276,13 +277,13 @@ class TestDrawing:
     def test_few_points(self, fitted, tmp_path, n_rows, open_page):
         page = open_page(write_map_page(fitted, np.arange(2 * n_rows).reshape(-1, 2), tmp_path / "map.html"))
         assert f"{n_rows} point" in page.inner_text("#counts")
-        assert near(page.picture(), page.screen(0), COLOURS[0], reach=4)
+        assert near(page.picture(), page.screen(0), COLORS[0], reach=4)
 
     @pytest.mark.parametrize("width, height", [(390, 800), (1600, 1000)])
     def test_everything_is_on_the_screen(self, simple, open_page, width, height):
         page = open_page(simple, width, height)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        for name in ("#heading", "#panel", "#tools", "#place", "#colour", ".names"):
+        for name in ("#heading", "#panel", "#tools", "#place", "#color", ".names"):
             box = page.query_selector(name).bounding_box()
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= width
@@ -302,8 +303,8 @@ class TestLegend:
         page.settle()
         assert "40 of 120 points" in page.inner_text("#counts")
         picture = page.picture()
-        bees = [near(picture, page.screen(row), COLOURS[1]) for row in range(40, 80)]
-        ants = [near(picture, page.screen(row), COLOURS[0]) for row in range(40)]
+        bees = [near(picture, page.screen(row), COLORS[1]) for row in range(40, 80)]
+        ants = [near(picture, page.screen(row), COLORS[0]) for row in range(40)]
         assert np.mean(bees) > 0.9
         assert not any(ants)
         page.mouse.move(*page.screen(0))  # an ant, which is only a shadow now
@@ -318,7 +319,7 @@ class TestLegend:
 
     def test_a_range_of_numbers(self, simple, open_page):
         page = open_page(simple)
-        page.select_option("#colour", label="weight")
+        page.select_option("#color", label="weight")
         page.settle()
         box = page.query_selector(".scale").bounding_box()
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
@@ -342,8 +343,8 @@ class TestLegend:
         assert len(items) == 60
         counts = [int(item.query_selector("b").inner_text()) for item in items]
         assert counts == sorted(counts, reverse=True)  # the most frequent first
-        colours = [item.query_selector("i").evaluate("e => getComputedStyle(e).backgroundColor") for item in items]
-        assert len(set(colours)) == 60
+        colors = [item.query_selector("i").evaluate("e => getComputedStyle(e).backgroundColor") for item in items]
+        assert len(set(colors)) == 60
         page.fill(".find", "class 17")
         page.wait_for_function("document.querySelectorAll('.names button').length === 1")
         page.click(".names button")
@@ -488,7 +489,7 @@ MODELS = {
     "silu": dict(kind=tsee.PtSNE, hidden_layers=(30,), activation="silu", n_inputs=7),
     "high order": dict(kind=tsee.HotSEE, placement="forward", n_factors=31, n_hidden=19),
     "third order": dict(kind=tsee.HotSNE, order=3, normalization=None, n_factors=30, n_hidden=20),
-    "centres": dict(kind=tsee.HotSEE, exemplars="centres", n_exemplars=40, normalization="batch", n_hidden=30),
+    "centers": dict(kind=tsee.HotSEE, exemplars="centers", n_exemplars=40, normalization="batch", n_hidden=30),
 }
 
 
@@ -735,7 +736,7 @@ class TestSafety:
         page = open_page(path)
         assert page.title() == EVIL
         assert page.inner_text("h1") == EVIL
-        assert page.inner_text("#colour") == EVIL
+        assert page.inner_text("#color") == EVIL
         assert EVIL in page.inner_text(".names")
         page.mouse.move(*page.screen(3))
         page.wait_for_selector("#card:not([hidden])")
@@ -754,7 +755,7 @@ class TestFile:
         content = simple.read_text(encoding="utf-8")
         assert not re.findall(r"""(?:src|href)=["'](?!data:,)""", content.partition("<body>")[0])
         assert "connect-src 'none'" in content
-        assert "regl-scatterplot" in content  # the licences of what is inside
+        assert "regl-scatterplot" in content  # the licenses of what is inside
         script = content.rpartition("<script>")[2].partition("</script>")[0]
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in content
@@ -806,7 +807,7 @@ class TestFile:
             (dict(columns={"1": range(120), 1: range(120)}), ValueError, "two columns '1'"),
             (dict(features=["a"]), ValueError, "'features'.*64.*1 names"),
             (dict(images=np.zeros((5, 2, 2))), ValueError, r"'images'.*shape \(5, 2, 2\)"),
-            (dict(images=np.zeros((120, 2, 2, 2))), ValueError, "'images'.*1 or 3 colours"),
+            (dict(images=np.zeros((120, 2, 2, 2))), ValueError, "'images'.*1 or 3 colors"),
             (dict(title=3), TypeError, "'title'.*int"),
         ],
     )

@@ -18,7 +18,8 @@ import scipy.sparse
 import zarr
 
 import tsee
-from tsee.files import DataFileError, MapWriter, open_table, parquet, text, write_map
+from tsee.exceptions import DataFileError
+from tsee.files import MapWriter, open_table, parquet, text, write_map
 from tsee.files.rows import Rows
 
 
@@ -868,7 +869,8 @@ def test_a_full_disk_leaves_the_old_map_whole(tmp_path, name):
     code = f"""
         import resource
         import numpy as np
-        from tsee.files import DataFileError, open_table, write_map
+        from tsee.exceptions import DataFileError
+        from tsee.files import open_table, write_map
         table = open_table({str(tmp_path / "in.h5ad")!r}) if {name.endswith("h5ad")} else None
         places = np.random.default_rng(0).normal(size=(20000, 2))
         resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000))
@@ -886,7 +888,8 @@ def test_a_full_disk_while_unpacking(tmp_path):
     np.savetxt(tmp_path / "a.csv", np.random.default_rng(0).normal(size=(2000, 4)), delimiter=",")
     code = f"""
         import resource
-        from tsee.files import DataFileError, open_table
+        from tsee.exceptions import DataFileError
+        from tsee.files import open_table
         resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
         try:
             open_table({str(tmp_path / "a.csv")!r})

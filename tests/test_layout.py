@@ -1,12 +1,12 @@
-"""Forces by interpolation against all pairs, the descent against the loss, and a place among neighbours."""
+"""Forces by interpolation against all pairs, the descent against the loss, and a place among neighbors."""
 
 import pytest
 import torch
 
 from tsee.affinities import Affinities, conditional_probabilities
+from tsee.data import pad_rows
 from tsee.layout import Repulsion, _Attraction, free_places, place_weights, settle
 from tsee.neighbors import nearest
-from tsee.preprocessing import filled_up
 
 
 def clusters(n, width, seed=0):
@@ -81,7 +81,7 @@ def test_the_grid_serves_again_and_grows_with_the_map():
 
 
 @pytest.mark.parametrize("nodes", [48, 333])  # transforms of even and of odd length
-def test_half_of_the_spectrum_has_all_of_the_normaliser(nodes):
+def test_half_of_the_spectrum_has_all_of_the_normalizer(nodes):
     size, energies, forces = Repulsion()._transformed_kernels(nodes, 0.5)
     assert size % 2 == (nodes == 333)
     field = torch.randn(nodes, nodes, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -110,7 +110,7 @@ def test_forces_are_the_gradient_of_the_loss():
     torch.testing.assert_close(gradient.double(), Y.grad, rtol=1e-3, atol=1e-6)
 
 
-def test_descent_lowers_the_loss_and_brings_neighbours_together():
+def test_descent_lowers_the_loss_and_brings_neighbors_together():
     X = clusters(600, 30.0, seed=1) @ torch.randn(2, 8, generator=torch.Generator().manual_seed(2))
     affinities = neighbors_of(X)
     start = torch.randn(600, 2, generator=torch.Generator().manual_seed(3))
@@ -170,7 +170,7 @@ def test_weights_in_a_place_are_of_the_nearest_few(dimensions):
     torch.testing.assert_close(place_weights(1e6 * squared), weights)  # in whatever units
 
 
-def test_weights_of_neighbours_that_tie_or_are_out_of_reach():
+def test_weights_of_neighbors_that_tie_or_are_out_of_reach():
     far = torch.inf
     squared = torch.tensor([[2.0, 2, 2, 5, 6, 7], [2.0] * 6, [0.0, 1, far, far, far, far], [0.0, 0, 0, 0, far, far]])
     weights = place_weights(squared)
@@ -212,13 +212,13 @@ def test_a_place_does_not_hang_on_the_other_rows(components):
     generator = torch.Generator().manual_seed(0)
     neighbors = torch.randn(100, 15, components, generator=generator)
     weights = torch.softmax(torch.randn(100, 15, generator=generator), 1)
-    together = settle(filled_up(neighbors), filled_up(weights))
+    together = settle(pad_rows(neighbors), pad_rows(weights))
     for i in range(0, 100, 7):
-        alone = settle(filled_up(neighbors[i : i + 1]), filled_up(weights[i : i + 1]))
+        alone = settle(pad_rows(neighbors[i : i + 1]), pad_rows(weights[i : i + 1]))
         assert torch.equal(alone[0], together[i])
 
 
-def test_a_stray_neighbour_does_not_draw_a_place_away():
+def test_a_stray_neighbor_does_not_draw_a_place_away():
     neighbors = torch.tensor([[[0.0, 0.0], [0.2, 0.0], [0.0, 0.2], [100.0, 0.0]]])
     place = settle(neighbors, torch.full((1, 4), 0.25))
     assert place.norm() < 0.3

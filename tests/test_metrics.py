@@ -55,9 +55,9 @@ def naive_knn_error(Y_train, y_train, Y_test, y_test, k):
     return wrong / len(labels)
 
 
-def naive_rank_score(neighbours, ranks, k):
+def naive_rank_score(neighbors, ranks, k):
     n = len(ranks[0])
-    excess = sum(max(0, rank.index(j) + 1 - k) for near, rank in zip(neighbours, ranks, strict=True) for j in near[:k])
+    excess = sum(max(0, rank.index(j) + 1 - k) for near, rank in zip(neighbors, ranks, strict=True) for j in near[:k])
     return 1 - 2 * excess / (len(ranks) * k * (2 * n - 3 * k + 1))
 
 
@@ -156,14 +156,14 @@ class TestVotes:
         errors = knn_error(Y_train, y_train, [[0.0, 0.0]], ["far"], k=(1, 2, 3, 4, 5))
         assert errors == {1: 0, 2: 0, 3: 1, 4: 0, 5: 0}
 
-    def test_one_and_two_neighbours_agree(self):
+    def test_one_and_two_neighbors_agree(self):
         Y_train, Y_test = make_space(2, seed=7)
         errors = knn_error(Y_train, np.arange(N) % 5, Y_test, np.arange(M) % 5, k=(1, 2))
         assert errors[1] == errors[2]
 
     @pytest.mark.parametrize("columns", [2, 5])
-    def test_a_point_is_never_its_own_neighbour(self, columns):
-        copies = np.repeat(np.arange(10.0), 8)[:, None] * np.ones(columns)  # more copies than neighbours
+    def test_a_point_is_never_its_own_neighbor(self, columns):
+        copies = np.repeat(np.arange(10.0), 8)[:, None] * np.ones(columns)  # more copies than neighbors
         y = np.arange(80)
         assert knn_error(copies, y, k=(1, 3)) == {1: 1, 3: 1}
         assert knn_error(copies, y // 8, k=(1, 7)) == {1: 0, 7: 0}
@@ -229,8 +229,8 @@ class TestInputs:
     @pytest.mark.parametrize("columns", [2, 5])
     def test_tight_clusters_far_apart(self, columns):
         generator = np.random.default_rng(11)
-        centres = 100 * generator.normal(size=(5, columns)) + 1000
-        Y = centres.repeat(40, axis=0) + 1e-3 * generator.normal(size=(200, columns))
+        centers = 100 * generator.normal(size=(5, columns)) + 1000
+        Y = centers.repeat(40, axis=0) + 1e-3 * generator.normal(size=(200, columns))
         k = 5
         assert trustworthiness(Y, Y.copy(), k=k) == 1
         side = Y[:, 0] > np.repeat(Y[:, 0].reshape(5, 40).mean(1), 40)  # told apart only within a cluster

@@ -37,7 +37,7 @@ def test_equals_all_distances(n, z, k, monkeypatch):
     torch.testing.assert_close(distances.double(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_row_is_not_its_own_neighbour(monkeypatch):
+def test_a_row_is_not_its_own_neighbor(monkeypatch):
     small_tiles(monkeypatch)
     X = torch.randn(500, 3, generator=torch.Generator().manual_seed(0))
     own = torch.arange(500)
@@ -61,8 +61,8 @@ def test_equal_rows_far_from_the_origin_are_at_distance_zero():
 def test_tight_clusters_far_apart(radius):
     """Where products of float32 rows have lost the distances within a cluster."""
     generator = torch.Generator().manual_seed(0)
-    centres = torch.randn(20, 50, generator=generator)
-    X = centres.repeat(50, 1) + radius * torch.randn(1000, 50, generator=generator)
+    centers = torch.randn(20, 50, generator=generator)
+    X = centers.repeat(50, 1) + radius * torch.randn(1000, 50, generator=generator)
     indices, distances = nearest(X, X, 10, exclude=torch.arange(1000))
     _, expected = naive(X, X, 10, torch.arange(1000))
     torch.testing.assert_close(distances.double(), expected, rtol=1e-3, atol=0)
@@ -74,10 +74,10 @@ def test_tight_clusters_far_apart(radius):
 def clustered():
     """Rows in uneven clusters of uneven width, more than are searched one by one."""
     generator = torch.Generator().manual_seed(0)
-    centres = 3 * torch.randn(40, 10, generator=generator)
+    centers = 3 * torch.randn(40, 10, generator=generator)
     home = (40 * torch.rand(MANY, generator=generator).square()).long()
     width = 0.3 + torch.rand(40, 1, generator=generator)
-    return centres[home] + width[home] * torch.randn(MANY, 10, generator=generator)
+    return centers[home] + width[home] * torch.randn(MANY, 10, generator=generator)
 
 
 def share_found(found, expected):

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 import tsee
 from tsee import DtSEE, HotSEE
 from tsee.neighbors import Candidates
-from tsee.novelty import SLICE_ROWS, SLICES, gaps, spread_out
+from tsee.novelty import SLICE_ROWS, SLICES, exemplar_distances, sample_slices
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def quick(cls=DtSEE, **changes):
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
 @pytest.mark.parametrize(
-    "changes", [{}, dict(n_exemplars=200), dict(exemplars="centres", n_exemplars=100), dict(n_inputs=None)]
+    "changes", [{}, dict(n_exemplars=200), dict(exemplars="centers", n_exemplars=100), dict(n_inputs=None)]
 )
 def test_rows_of_the_same_kind_are_spread_evenly_from_0_to_1(cls, changes, X):
     see = quick(cls, **changes).fit(X[::2])
@@ -32,7 +32,7 @@ def test_rows_of_the_same_kind_are_spread_evenly_from_0_to_1(cls, changes, X):
     assert scores.dtype == np.float32
     assert ((scores >= 0) & (scores <= 1)).all()
     for quantile in (0.1, 0.5, 0.9):
-        assert abs(np.mean(scores <= quantile) - quantile) < 0.1  # centres lie nearer to what they are centres of
+        assert abs(np.mean(scores <= quantile) - quantile) < 0.1  # centers lie nearer to what they are centers of
 
 
 def test_rows_of_another_kind_are_told_apart(X):
@@ -68,12 +68,14 @@ def test_gaps_are_the_mean_squared_distances():
     squared = torch.cdist(X.double(), E.double()).square()
     squared[torch.arange(30), own] = torch.inf
     expected = (squared.sort(1).values[:, :5].mean(1) + outside).sqrt()
-    torch.testing.assert_close(gaps(X, outside, Candidates(E), own).double(), expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        exemplar_distances(X, outside, Candidates(E), own).double(), expected, rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("n", [1, SLICES * SLICE_ROWS, SLICES * SLICE_ROWS + 1, 10**6])
 def test_slices_are_spread_over_all_rows_without_overlap(n):
-    parts = list(spread_out(n))
+    parts = list(sample_slices(n))
     assert parts[0].start == 0
     assert parts[-1].stop == n
     assert all(a.stop <= b.start for a, b in zip(parts[:-1], parts[1:], strict=True))

@@ -50,7 +50,7 @@ def overlaps(ax: Axes) -> int:
     return sum(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
-def colours(ax: Axes) -> np.ndarray:
+def colors(ax: Axes) -> np.ndarray:
     return np.unique(ax.collections[0].get_facecolor(), axis=0)
 
 
@@ -109,7 +109,7 @@ class TestClasses:
         ax = scatter(Y, labels)
         assert names(ax) == [str(i) for i in range(n_classes)]
         assert overlaps(ax) == 0
-        assert len(colours(ax)) == n_classes
+        assert len(colors(ax)) == n_classes
 
     def test_long_names_in_one_place(self):
         Y, labels = make_map(30, spread=0.1)
@@ -144,9 +144,9 @@ class TestClasses:
         ax = scatter([[0, 0], [1, 1], [2, 0]], labels, path=tmp_path / "map.png")
         assert names(ax) == expected
 
-    def test_points_without_a_label_are_grey_and_below(self):
+    def test_points_without_a_label_are_gray_and_below(self):
         ax = scatter([[0, 0], [1, 1], [2, 0]], ["a", None, "b"])
-        assert tuple(ax.collections[0].get_facecolor()[0, :3]) == to_rgb(plots.UNLABELLED)
+        assert tuple(ax.collections[0].get_facecolor()[0, :3]) == to_rgb(plots.UNLABELED)
         assert tuple(ax.collections[0].get_offsets()[0]) == (1, 1)
 
     def test_a_name_does_not_hide_the_only_point_of_its_class(self):
@@ -160,7 +160,7 @@ class TestClasses:
         Y, labels = make_map(101)
         ax = scatter(Y, [f"class {i}" for i in labels])
         assert names(ax) == []
-        assert len(colours(ax)) == 101
+        assert len(colors(ax)) == 101
 
     def test_no_legend(self):
         assert names(scatter(*make_map(3), legend=False)) == []
@@ -168,37 +168,37 @@ class TestClasses:
     def test_no_labels(self):
         ax = scatter(make_map(3)[0])
         assert names(ax) == []
-        assert len(colours(ax)) == 1
+        assert len(colors(ax)) == 1
 
-    def test_ten_colours_are_far_apart(self):
-        rgb = np.array([to_rgb(colour) for colour in plots.COLOURS])
+    def test_ten_colors_are_far_apart(self):
+        rgb = np.array([to_rgb(color) for color in plots.COLORS])
         assert len(rgb) == 10
         assert min(np.abs(a - b).max() for a, b in combinations(rgb, 2)) > 0.15
 
 
 class TestAmounts:
     @pytest.mark.parametrize("labels", [np.linspace(0, 1, 200), np.arange(200), np.arange(200.0) / 2])
-    def test_colour_bar(self, labels, tmp_path):
+    def test_color_bar(self, labels, tmp_path):
         ax = scatter(np.random.default_rng(0).normal(size=(200, 2)), labels, path=tmp_path / "map.png")
         assert len(ax.figure.axes) == 2
         assert names(ax) == []
-        assert len(colours(ax)) > 100
+        assert len(colors(ax)) > 100
 
-    def test_no_colour_bar(self):
+    def test_no_color_bar(self):
         ax = scatter(np.random.default_rng(0).normal(size=(200, 2)), np.linspace(0, 1, 200), legend=False)
         assert len(ax.figure.axes) == 1
 
-    def test_one_extreme_does_not_take_all_colours(self):
+    def test_one_extreme_does_not_take_all_colors(self):
         labels = np.linspace(0, 1, 200)
         labels[0] = 1e9
         ax = scatter(np.random.default_rng(0).normal(size=(200, 2)), labels)
-        assert len(colours(ax)) > 100
+        assert len(colors(ax)) > 100
 
     @pytest.mark.parametrize("labels", [[0.5, np.nan, 1.5], pd.Series([0.5, pd.NA, 1.5], dtype="Float64")])
-    def test_missing_amounts_are_grey(self, labels):
+    def test_missing_amounts_are_gray(self, labels):
         ax = scatter([[0, 0], [1, 1], [2, 0]], labels)
         assert len(ax.figure.axes) == 2
-        assert tuple(ax.collections[0].get_facecolor()[0, :3]) == to_rgb(plots.UNLABELLED)
+        assert tuple(ax.collections[0].get_facecolor()[0, :3]) == to_rgb(plots.UNLABELED)
 
 
 def pixels(ax: Axes) -> np.ndarray:
@@ -264,11 +264,11 @@ class TestDensity:
         assert pixels(ax)[..., 3].max() == 255
 
     def test_no_class_hides_another(self, Y, labels):
-        """Where as many of both lie, the order of the rows changes nothing and the colour is between theirs."""
+        """Where as many of both lie, the order of the rows changes nothing and the color is between theirs."""
         ax = scatter(Y, labels, legend=False)
         turned = scatter(Y[::-1], labels[::-1], legend=False)
         np.testing.assert_allclose(pixels(ax).astype(int), pixels(turned).astype(int), atol=1)
-        a, b = (255 * np.array(to_rgb(colour)) for colour in plots.COLOURS[:2])
+        a, b = (255 * np.array(to_rgb(color)) for color in plots.COLORS[:2])
         between = np.mean([at(ax, (1, y))[:3] for y in np.linspace(-1, 1, 101)], axis=0)
         assert (np.minimum(a, b) + 10 < between).all()
         assert (between < np.maximum(a, b) - 10).all()
@@ -289,9 +289,7 @@ class TestDensity:
         assert len(ax.collections[0].get_offsets()) == 50
         assert ax.collections[0].get_zorder() > ax.images[0].get_zorder()
         visible = ax.images[0].get_array()[ax.images[0].get_array()[..., 3] > 0]
-        np.testing.assert_allclose(
-            visible[:, :3] / 255, np.tile(to_rgb(plots.UNLABELLED), (len(visible), 1)), atol=0.01
-        )
+        np.testing.assert_allclose(visible[:, :3] / 255, np.tile(to_rgb(plots.UNLABELED), (len(visible), 1)), atol=0.01)
 
     def test_point_size(self, Y):
         small, large = (scatter(Y, point_size=size) for size in (0.5, 12))
@@ -368,7 +366,7 @@ class TestCompare:
             low, high = ax.transData.transform([ax.dataLim.p0, ax.dataLim.p1])
             assert 0.93 < ((high - low) / ax.bbox.size).max() < 0.96  # the rest is the margin
 
-    def test_errors_are_those_of_labelled_points_left_out(self):
+    def test_errors_are_those_of_labeled_points_left_out(self):
         Y, labels = make_map(4, spread=1.5)
         values = np.where(np.arange(len(Y)) % 3 == 0, np.nan, labels)
         figure = plots.compare({"map": Y}, values, k=5)
@@ -383,7 +381,7 @@ class TestCompare:
             np.sort(figure.axes[0].collections[0].get_offsets(), 0), np.sort(model.embedding_, 0), rtol=1e-6
         )
 
-    def test_one_colour_bar(self):
+    def test_one_color_bar(self):
         Y, labels = make_map(3)
         figure = plots.compare({"one": Y, "two": Y}, labels + 0.5)
         assert len(figure.axes) == 3

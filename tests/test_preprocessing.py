@@ -1,4 +1,4 @@
-"""Centring, scale and principal axes against scikit-learn's, in blocks against whole."""
+"""Centering, scale and principal axes against scikit-learn's, in blocks against whole."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,8 @@ import torch
 from sklearn.decomposition import PCA
 
 from tsee import data, preprocessing
-from tsee.preprocessing import Inputs, evenly, fit_preprocessing
+from tsee.data import apply_padded
+from tsee.preprocessing import Inputs, fit_preprocessing
 
 
 def inputs_of(X, n_inputs):
@@ -88,7 +89,7 @@ def test_evenly_hides_how_many_rows_came():
 
     for n in (1, 31, 32, 33, 100):
         rows = torch.arange(3.0 * n).view(n, 3)
-        assert torch.equal(evenly(double, rows), rows * 2)
+        assert torch.equal(apply_padded(double, rows), rows * 2)
     assert all(n % 32 == 0 for n in seen)
 
 

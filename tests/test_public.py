@@ -32,9 +32,9 @@ def test_public_names():
 
 def test_public_names_of_plots():
     assert sorted(tsee.plots.__all__) == [
-        "COLOURS",
+        "COLORS",
         "MOST_CLASSES",
-        "UNLABELLED",
+        "UNLABELED",
         "compare",
         "knn_curve",
         "quality_curve",

@@ -84,7 +84,7 @@ max_epochs = 1
 
 [[setting]]
 when = { method = ["hot-see", "dt-see"] }
-exemplars = "centres"
+exemplars = "centers"
 n_exemplars = 50
 kmeans_iterations = 1
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from tsee.batches import Batch, MemoryStore
 from tsee.estimators import fitting
-from tsee.messages import TrainingWarning
+from tsee.exceptions import TrainingWarning
 from tsee.networks import DeepNetwork, FlatteningNetwork
-from tsee.store import Batch, MemoryStore
 from tsee.training import train
 
 

@@ -24,7 +24,7 @@ Each method with its defaults on {cores} cores without a GPU, in a process of it
 (`make bench`; the runs are in [peers.json](../benchmarks/results/peers.json), of which `python
 benchmarks/peers/run.py report` makes this page). Errors are those of k-NN on the map: of held-out rows by the
 training rows, and of training rows, each left out. The Quality Score is the share of a held-out row's 10 or 100
-nearest neighbours that are its nearest on the map too. Memory is what a fit takes beyond the data, the library
+nearest neighbors that are its nearest on the map too. Memory is what a fit takes beyond the data, the library
 and its imports. A dash: the method has no such thing, did not come so far, or was not run. One run each, over three
 days: times vary by a tenth, and with the hour by up to a half. While PaCMAP and umap-learn fitted a million rows, other
 work of the lowest priority ran on what they left idle; beside ParamPaCMAP on Fashion-MNIST ran tests for some minutes.
@@ -161,7 +161,7 @@ def _parts(found: dict[str, Any]) -> list[str]:
         *lines,
         "",
         f"From the second size to the third each row adds {found['memory, bytes a row more']} bytes to the memory;",
-        "the rest hangs on the exemplars, at most 65,536: their neighbours, the search among them, the refinement.",
+        "the rest hangs on the exemplars, at most 65,536: their neighbors, the search among them, the refinement.",
     ]
 
 
@@ -185,13 +185,13 @@ def _error_against_time(runs: Runs, title: str, path: Path) -> None:
         held_out = "1-NN error %" in run
         error = _error(run)
         mine = method.startswith("tsee")
-        colour = OURS if mine else THEIRS
+        color = OURS if mine else THEIRS
         ax.scatter(
             run["fit s"],
             error,
             s=46 if mine else 32,
-            facecolor=colour if held_out else "white",
-            edgecolor=colour,
+            facecolor=color if held_out else "white",
+            edgecolor=color,
             zorder=3,
         )
         # Ours lie on a line near the bottom: their names go below it, each on a line of its own. Those of others go to

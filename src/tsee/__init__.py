@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tsee import anndata, datasets, metrics, onnx, plots
-    from tsee.batches import transform_batches
     from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
-    from tsee.messages import DataWarning, ExportWarning, TrainingWarning
-    from tsee.persistence import ModelError, load
+    from tsee.exceptions import DataWarning, ExportWarning, ModelError, TrainingWarning
+    from tsee.persistence import load
+    from tsee.serving.batches import transform_batches
 
 __version__ = version("tsee")
 
@@ -39,9 +39,10 @@ __all__ = [
 # help and completion have no use for it.
 _HOMES = {
     **dict.fromkeys(("DtSEE", "HotSEE", "HotSNE", "PtSNE"), "estimators"),
-    **dict.fromkeys(("DataWarning", "ExportWarning", "TrainingWarning"), "messages"),
-    **dict.fromkeys(("ModelError", "load"), "persistence"),
-    "transform_batches": "batches",
+    **dict.fromkeys(("DataWarning", "ExportWarning", "TrainingWarning"), "exceptions"),
+    **dict.fromkeys(("load",), "persistence"),
+    **dict.fromkeys(("ModelError",), "exceptions"),
+    "transform_batches": "serving.batches",
 }
 
 

@@ -1,4 +1,4 @@
-r"""Gaussian probabilities of neighbouring, each row at its own precision so that perplexities agree."""
+r"""Gaussian probabilities of neighboring, each row at its own precision so that perplexities agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOLERANCE = 2e-7
 
 @dataclass(frozen=True)
 class Affinities:
-    """The exemplars that each row may choose as a neighbour, and with what probability.
+    """The exemplars that each row may choose as a neighbor, and with what probability.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ def joint_probabilities(X: Tensor, perplexity: float) -> Tensor:
     Parameters
     ----------
     X : Tensor of shape (n, d)
-        The rows of one mini-batch: n is their number, and neighbours are sought among them only.
+        The rows of one mini-batch: n is their number, and neighbors are sought among them only.
     perplexity : float
         Less than n.
 

@@ -1,145 +1,229 @@
-"""Placing rows in the engines that hand data out in batches: Ray Data, Dask, Spark and the like."""
+"""What training reads of each row, in memory or on disk, and the random batches in which it reads it."""
 
 from __future__ import annotations
 
 import math
-import os
-import threading
-from collections.abc import Mapping, Sequence
-from os import PathLike
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from tsee.data import unnamed
-from tsee.persistence import load
+from tsee.files.scratch import Scratch, writing
 
-__all__ = ["transform_batches"]
+__all__ = ["Batch", "DiskStore", "MemoryStore", "Store", "new_store", "seed_of", "smallest_batch", "steps_per_epoch"]
 
-# A process that is handed many batches loads a model once.
-_MODELS: dict[tuple[Any, ...], Any] = {}
-_LOADING = threading.Lock()
+# Rows that are shuffled together: they are what a store on disk holds in memory.
+BUCKET_ROWS = 2**16
+# Rows that a store on disk gathers before it deals them out: each bucket then takes a fair number at a time.
+PENDING_ROWS = 2**15
+# Bytes up to which data that came from disk are kept in memory.
+MEMORY = 2**26
+
+Columns = dict[str, Tensor]
 
 
-class transform_batches:  # noqa: N801 - it is called as a function is
-    """A function that places the rows of a batch, for engines that map a function over batches.
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a store: ``batch[name]`` is a column of them. ``epoch`` counts the passes over the store, from 0."""
 
-    What is sent to the workers is the path of the model alone, made absolute: each process loads the model when it
-    meets its first batch. The batch comes back with the places in ``tsee0``, ``tsee1`` and so on, in place of its
-    features, beside its other columns.
+    columns: Columns
+    epoch: int
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+
+def steps_per_epoch(n_rows: int, batch_size: int) -> int:
+    """The number of batches; none is of a single row, which would have no pairs, or of more than a bucket."""
+    return max(1, min(math.ceil(n_rows / min(batch_size, BUCKET_ROWS)), n_rows // 2))
+
+
+def smallest_batch(n_rows: int, n_steps: int) -> int:
+    """The rows of the smallest batch that a store of so many rows gives in so many steps."""
+    n_buckets = math.ceil(n_rows / BUCKET_ROWS)
+    return (n_rows // n_buckets) // math.ceil(n_steps / n_buckets)
+
+
+def seed_of(*numbers: int) -> int:
+    """A seed made of several numbers: what is drawn for one has nothing to do with what is drawn for its neighbor."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
+
+
+def new_store(n_rows: int, columns: Columns, seed: int, *, on_disk: bool) -> Store:
+    """A store for rows with such columns: on disk if it may be there, and memory would hold too much."""
+    width = sum(values[0].numel() * values.element_size() for values in columns.values())
+    kind = DiskStore if on_disk and n_rows * width > MEMORY else MemoryStore
+    return kind(n_rows, seed)
+
+
+class Store:
+    """Columns of numbers, appended in the order of the rows, and read in random batches.
+
+    Of many rows, each is put into one of several buckets: of as many rows in sequence as there are buckets, each
+    bucket gets one, so that it is a fair sample of the data however they are sorted. An epoch takes the buckets in a
+    random order, and the rows of a bucket in a random order. The buckets are the same in memory and on disk, and so
+    are the batches.
 
     Parameters
     ----------
-    model : str or path
-        The folder that ``save`` wrote, at a place that all workers see.
-    columns : sequence of str, optional
-        The columns that are the features, in this order. One column whose values are vectors will do. By default
-        those that the model was fitted with, by name; or the batch's only column.
-    placement : {"refined", "forward"}, optional
-        As the estimator's parameter of that name.
-    novelty : bool
-        Add a column ``novelty``.
-    device : str
-        Where the network runs.
-
-    Examples
-    --------
-    With Ray Data ``dataset.map_batches(tsee.transform_batches("model"))``, with Dask
-    ``frame.map_partitions(tsee.transform_batches("model"))``; by hand:
-
-    >>> import tempfile
-    >>> from sklearn.datasets import load_digits
-    >>> import tsee
-    >>> digits = load_digits(as_frame=True)
-    >>> see = tsee.DtSEE(max_epochs=1, random_state=0).fit(digits.data)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     see.save(f"{folder}/model")
-    ...     place = tsee.transform_batches(f"{folder}/model")
-    ...     place(digits.frame[:100]).columns.tolist()
-    ['target', 'tsee0', 'tsee1']
+    n_rows : int
+        How many rows there will be.
+    seed : int
+        What the buckets and the orders hang on.
     """
 
-    def __init__(
-        self,
-        model: str | PathLike[str],
-        *,
-        columns: Sequence[str] | None = None,
-        placement: str | None = None,
-        novelty: bool = False,
-        device: str = "auto",
-    ) -> None:
-        if isinstance(columns, str):
-            columns = [columns]
-        self.model = os.path.abspath(model)  # workers may be in other folders
-        self.columns = None if columns is None else list(columns)
-        self.placement, self.novelty, self.device = placement, novelty, device
-        self.__name__ = "transform_batches"  # engines show the name of what they map
+    def __init__(self, n_rows: int, seed: int) -> None:
+        self.n_rows, self.seed = n_rows, seed
+        self.n_buckets = math.ceil(n_rows / BUCKET_ROWS)
+        self._filled = 0
+        self._dealer = torch.Generator().manual_seed(seed)
+        self._left = torch.empty(0, dtype=torch.int64)  # of the last row of shares, those not dealt yet
 
-    def __repr__(self) -> str:
-        return f"transform_batches({self.model!r})"
+    def append(self, columns: Mapping[str, Tensor]) -> None:
+        """Add rows: the same columns each time, of one type and width each."""
+        n = len(next(iter(columns.values())))
+        self._put(dict(columns), self._deal(n), self._filled)
+        self._filled += n
 
-    def __call__(self, batch: Any) -> Any:
-        """Place the rows of a batch: a mapping of names to arrays, a DataFrame or a table of pyarrow, as it returns."""
-        if isinstance(batch, Mapping):
-            return self._placed({str(name): np.asarray(values) for name, values in batch.items()})
-        if hasattr(batch, "column_names") and hasattr(batch, "to_pandas"):  # a table of pyarrow
-            import pyarrow as pa
+    def batches(self, n_steps: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+        """All rows in a random order that hangs on the epoch only, in so many batches of even size.
 
-            return pa.Table.from_pandas(self(batch.to_pandas()), preserve_index=False)
-        if hasattr(batch, "columns") and hasattr(batch, "assign"):
-            columns = self._placed({str(name): batch[name].to_numpy() for name in batch.columns})
-            return type(batch)(columns, index=batch.index)
-        raise TypeError(
-            f"A batch must be a mapping of names to arrays, a DataFrame or a pyarrow Table. Got a "
-            f"{type(batch).__name__} instead."
-        )
+        Even shares in place of full batches and a rest: a rest of a few rows would be a step as large as
+        any other, taken on next to nothing. The first ``skip`` batches are left out.
+        """
+        sizes = self._sizes()
+        generator = torch.Generator().manual_seed(seed_of(self.seed, epoch))
+        done = 0
+        for i, bucket in enumerate(torch.randperm(self.n_buckets, generator=generator).tolist()):
+            steps = (i + 1) * n_steps // self.n_buckets - i * n_steps // self.n_buckets
+            order = torch.randperm(sizes[bucket], generator=generator)
+            wanted = order.tensor_split(steps)[max(0, skip - done) :]
+            done += steps
+            if wanted:
+                take = self._open(bucket)
+                for rows in wanted:
+                    yield Batch(take(rows), epoch)
 
-    def _placed(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        model = self._load()
-        names = self._features(model, batch)
-        rows = np.concatenate([_matrix(batch[name]) for name in names], axis=1)
-        if len(rows) and rows.shape[1] != model.n_features_in_:
-            raise ValueError(
-                f"The batch has {rows.shape[1]:,} features where the model was fitted with {model.n_features_in_:,}: "
-                "choose them by the 'columns' parameter."
+    def close(self) -> None:
+        """Let go of what is stored."""
+
+    def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
+        raise NotImplementedError
+
+    def _open(self, bucket: int) -> Callable[[Tensor], Columns]:
+        """A function that takes rows out of a bucket by their positions in it."""
+        raise NotImplementedError
+
+    def _deal(self, n: int) -> Tensor:
+        """The buckets of the next n rows."""
+        if self.n_buckets == 1:
+            return torch.zeros(n, dtype=torch.int64)
+        shares = math.ceil(max(0, n - len(self._left)) / self.n_buckets)
+        drawn = torch.rand(shares, self.n_buckets, generator=self._dealer).argsort(1)
+        dealt, self._left = torch.cat([self._left, drawn.flatten()]).tensor_split([n])
+        return dealt
+
+    def _sizes(self) -> list[int]:
+        raise NotImplementedError
+
+
+class MemoryStore(Store):
+    """A store in memory; its columns are in the order of the rows."""
+
+    def __init__(self, n_rows: int, seed: int) -> None:
+        super().__init__(n_rows, seed)
+        self.columns: Columns = {}
+        # Columns that are not kept but made of the numbers of rows when they are asked for.
+        self.made: dict[str, Callable[[Tensor], Tensor]] = {}
+        self._buckets = torch.zeros(n_rows if self.n_buckets > 1 else 0, dtype=torch.int32)
+        self._members: tuple[Tensor, ...] | None = None
+
+    def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
+        for name, values in columns.items():
+            if name in self.made:
+                continue
+            if name not in self.columns:
+                self.columns[name] = torch.empty((self.n_rows, *values.shape[1:]), dtype=values.dtype)
+            self.columns[name][start : start + len(values)] = values
+        if self.n_buckets > 1:
+            self._buckets[start : start + len(buckets)] = buckets
+
+    def _sizes(self) -> list[int]:
+        if self.n_buckets == 1:
+            return [self.n_rows]
+        if self._members is None:
+            counts = torch.bincount(self._buckets, minlength=self.n_buckets)
+            self._members = self._buckets.argsort(stable=True).split(counts.tolist())
+        return [len(rows) for rows in self._members]
+
+    def _open(self, bucket: int) -> Callable[[Tensor], Columns]:
+        members = None if self._members is None else self._members[bucket]
+
+        def take(positions: Tensor) -> Columns:
+            rows = positions if members is None else members[positions]
+            made = {name: make(rows) for name, make in self.made.items()}
+            return made | {name: values[rows] for name, values in self.columns.items()}
+
+        return take
+
+
+class DiskStore(Store):
+    """A store in a temporary file, a stretch of it for each bucket: memory holds one bucket at a time."""
+
+    def __init__(self, n_rows: int, seed: int) -> None:
+        super().__init__(n_rows, seed)
+        self._scratch = Scratch()
+        self._path = self._scratch.path("rows")
+        self._room = math.ceil(n_rows / self.n_buckets)
+        self._counts = torch.zeros(self.n_buckets, dtype=torch.int64)
+        self._pending: list[tuple[np.ndarray, Tensor]] = []
+        self._record = np.dtype([])
+
+    def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
+        if start == 0:
+            self._record = np.dtype(
+                [(name, values.numpy().dtype, tuple(values.shape[1:])) for name, values in columns.items()]
             )
-        kept = {name: values for name, values in batch.items() if name not in set(names)}
-        if len(rows) == 0:  # engines try a function on an empty batch to learn its columns
-            places, novelty = np.empty((0, model._n_features_out), dtype=np.float32), np.empty(0)
-        else:
-            places = unnamed(model.transform, rows)
-            novelty = unnamed(model.novelty, rows) if self.novelty else np.empty(0)
-        kept |= {f"tsee{i}": column for i, column in enumerate(places.T)}
-        return {**kept, "novelty": novelty} if self.novelty else kept
+        records = np.empty(len(buckets), dtype=self._record)
+        for name, values in columns.items():
+            records[name] = values.numpy()
+        self._pending.append((records, buckets))
+        if sum(len(part) for part, _ in self._pending) >= PENDING_ROWS:
+            self._write()
 
-    def _features(self, model: Any, batch: dict[str, np.ndarray]) -> list[str]:
-        known = getattr(model, "feature_names_in_", None)
-        names = self.columns or (None if known is None else [str(name) for name in known])
-        if names is None:
-            if len(batch) != 1:
-                raise ValueError(
-                    f"The model knows no names of features, and the batch has {len(batch)} columns: name those that "
-                    "are the features by the 'columns' parameter."
-                )
-            return list(batch)
-        missing = [name for name in names if name not in batch]
-        if missing:
-            raise ValueError(f"The batch has no column {missing[0]!r}, which is a feature of the model.")
-        return names
+    def _write(self) -> None:
+        """Deal out the rows that are waiting."""
+        if not self._pending:
+            return
+        buckets = torch.cat([part for _, part in self._pending])
+        records = np.concatenate([part for part, _ in self._pending])[buckets.argsort(stable=True).numpy()]
+        self._pending = []
+        counts = torch.bincount(buckets, minlength=self.n_buckets)
+        size, done = self._record.itemsize, 0
+        with writing(self._path), open(self._path, "r+b" if self._path.exists() else "w+b") as file:
+            for bucket in torch.nonzero(counts).squeeze(1).tolist():
+                n = int(counts[bucket])
+                file.seek((bucket * self._room + int(self._counts[bucket])) * size)
+                file.write(records[done : done + n].tobytes())
+                done += n
+        self._counts += counts
 
-    def _load(self) -> Any:
-        key = (self.model, self.placement, self.device)
-        with _LOADING:
-            if key not in _MODELS:
-                model = load(self.model, device=self.device)
-                if self.placement is not None:
-                    model.set_params(placement=self.placement)
-                _MODELS[key] = model
-        return _MODELS[key]
+    def _sizes(self) -> list[int]:
+        self._write()
+        return self._counts.tolist()
 
+    def _open(self, bucket: int) -> Callable[[Tensor], Columns]:
+        n, size = int(self._counts[bucket]), self._record.itemsize
+        content = np.fromfile(self._path, dtype=np.uint8, count=n * size, offset=bucket * self._room * size)
+        records = content.view(self._record)
+        columns = {name: torch.from_numpy(np.ascontiguousarray(records[name])) for name in self._record.names or ()}
+        return lambda positions: {name: values[positions] for name, values in columns.items()}
 
-def _matrix(values: np.ndarray) -> np.ndarray:
-    """A column as a matrix: of numbers, or of vectors, which pandas keeps as objects."""
-    if values.dtype == object and len(values):
-        values = np.stack([np.asarray(value) for value in values])
-    return values[:, None] if values.ndim == 1 else values.reshape(len(values), math.prod(values.shape[1:]))
+    def close(self) -> None:
+        """Remove the file."""
+        self._scratch.close()

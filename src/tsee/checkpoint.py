@@ -17,19 +17,16 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
+from tsee.distributed import rank
+from tsee.exceptions import CheckpointError
 from tsee.files.replacing import beside, put_in_place
-from tsee.parallel import rank
 
-__all__ = ["NAME", "Checkpoint", "CheckpointError", "State", "kept_seed"]
+__all__ = ["NAME", "Checkpoint", "State", "kept_seed"]
 
 FORMAT = "tsee-checkpoint-1"
 NAME = "checkpoint.safetensors"
 # Seconds between two checkpoints.
 INTERVAL = 20.0
-
-
-class CheckpointError(ValueError):
-    """A checkpoint cannot be read or written, or is of another fit; the message says what to do."""
 
 
 @dataclass
@@ -47,7 +44,7 @@ class State:
     loss, learning_rate : list of float
         Of each epoch done, of both stages.
     tensors : dict
-        The weights, the optimiser's state, and places found by the refinement.
+        The weights, the optimizer's state, and places found by the refinement.
     """
 
     stage: int = 0

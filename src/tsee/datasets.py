@@ -166,7 +166,7 @@ def load_fashion(folder: str | os.PathLike[str] | None = None) -> Split:
 def load_coil100(folder: str | os.PathLike[str] | None = None) -> Split:
     """COIL-100: 100 objects seen from 72 sides, 5 degrees apart; for research only.
 
-    Downloaded, the 7,200 colour images of 128 x 128 pixels become grey ones of 32 x 32, each pixel the mean
+    Downloaded, the 7,200 color images of 128 x 128 pixels become gray ones of 32 x 32, each pixel the mean
     of 4 x 4. The 3,600 views at even multiples of 5 degrees are for training, the others are held out.
 
     Parameters

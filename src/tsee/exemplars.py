@@ -1,4 +1,4 @@
-"""Exemplars: a random subset of the rows, or the centres of k-means seeded by scalable k-means++."""
+"""Exemplars: a random subset of the rows, or the centers of k-means seeded by scalable k-means++."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from tsee.parallel import share, total
+from tsee.distributed import all_offset, all_sum
 
-__all__ = ["Centres", "choose_centres", "choose_points", "take", "take_own"]
+__all__ = ["Centers", "choose_centers", "choose_points", "take", "take_own"]
 
 SEEDINGS = ("k-means||", "random")
 # Scalable k-means++ takes about OVERSAMPLING * n_exemplars candidates in each of ROUNDS rounds. Four times as
@@ -25,7 +25,7 @@ TILE = 2**20
 MIN_ROWS, MAX_ROWS = 256, 8192
 # The products of all pairs of candidates are computed once if they are no more than this (512 MB).
 MAX_PAIRS = 2**27
-# A refilled centre can take another's last row, so the final refill may have to be repeated.
+# A refilled center can take another's last row, so the final refill may have to be repeated.
 MAX_REFILLS = 4
 
 
@@ -39,13 +39,13 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True)
-class Centres:
-    """The centres of k-means.
+class Centers:
+    """The centers of k-means.
 
     Attributes
     ----------
     positions : Tensor of shape (z, d), float32
-        The centres, all distinct, on the CPU.
+        The centers, all distinct, on the CPU.
     counts : Tensor of shape (z,), int64
         How many rows are nearest to each: at least one, and together all of them.
     inertia : float
@@ -81,7 +81,7 @@ def choose_points(n_rows: int, n_exemplars: int, generator: torch.Generator) -> 
     return torch.tensor(sorted(random.Random(seed).sample(range(n_rows), n_exemplars)))  # holds those chosen only
 
 
-def choose_centres(
+def choose_centers(
     X: Rows,
     n_exemplars: int,
     *,
@@ -90,10 +90,10 @@ def choose_centres(
     generator: torch.Generator,
     device: str | torch.device = "cpu",
     progress: Callable[[int], None] | None = None,
-) -> Centres:
-    """The centres of a fixed number of k-means updates, as in the paper.
+) -> Centers:
+    """The centers of a fixed number of k-means updates, as in the paper.
 
-    An update assigns every row to its nearest centre and moves every centre to the mean of its rows::
+    An update assigns every row to its nearest center and moves every center to the mean of its rows::
 
         c(i) = argmax_j  x_i . e_j - |e_j|^2 / 2
         e_j  = mean of the x_i with c(i) = j
@@ -102,8 +102,8 @@ def choose_centres(
     becomes a candidate with probability ``min(1, l d(x)^2 / sum d^2)``, where ``d`` is the distance to the
     nearest candidate so far; then k-means++ over the candidates, each weighted by the rows nearest to it.
 
-    Empty clusters are refilled by the rows farthest from their centres, at most one row of each cluster.
-    Only distinct centres are returned: there are *fewer* than ``n_exemplars`` where the data has fewer
+    Empty clusters are refilled by the rows farthest from their centers, at most one row of each cluster.
+    Only distinct centers are returned: there are *fewer* than ``n_exemplars`` where the data has fewer
     distinct rows. Whether to warn of it is left to the caller.
 
     Parameters
@@ -111,14 +111,14 @@ def choose_centres(
     X : Tensor of shape (n, d), float32
         The rows. Anything with ``shape`` whose slices ``X[a:b]`` are such tensors will do: it is read only by
         consecutive slices of bounded size, in passes from the start. Only vectors of n are kept beside it. Of several
-        processes (see `tsee.parallel`) each gives its own rows, and all get the same centres: those of all rows, to
+        processes (see `tsee.distributed`) each gives its own rows, and all get the same centers: those of all rows, to
         rounding the same as from one process.
     n_exemplars : int
-        The number of centres, z.
+        The number of centers, z.
     seeding : {"k-means||", "random"}
         Scalable k-means++, or a random subset of the rows.
     n_iterations : int
-        The number of k-means updates. Fewer are made if the centres come to rest before.
+        The number of k-means updates. Fewer are made if the centers come to rest before.
     generator : torch.Generator
         The source of randomness. The global generators are not used.
     device : str or torch.device
@@ -129,7 +129,7 @@ def choose_centres(
 
     Returns
     -------
-    Centres
+    Centers
         The positions, the number of rows of each, and the inertia.
     """
     if seeding not in SEEDINGS:
@@ -139,7 +139,7 @@ def choose_centres(
     if len(X.shape) != 2 or X.shape[0] < 1:
         raise ValueError(f"'X' must have two dimensions and at least one row. Got {tuple(X.shape)} instead.")
     device = torch.device(device)
-    _, n = share(X.shape[0])
+    _, n = all_offset(X.shape[0])
     if seeding == "random" or n <= n_exemplars:
         E = take(X, choose_points(n, n_exemplars, generator))
     else:
@@ -158,7 +158,7 @@ def _check_at_least(name: str, value: int, least: int) -> None:
 class _Clusters:
     """What one pass over the rows of all processes finds."""
 
-    labels: Tensor  # (n,) the nearest centre of each row
+    labels: Tensor  # (n,) the nearest center of each row
     squared: Tensor  # (n,) the squared distance to it
     sums: Tensor  # (z, d) float64
     counts: Tensor  # (z,)
@@ -166,8 +166,8 @@ class _Clusters:
 
 def _kmeans(
     X: Rows, E: Tensor, n_iterations: int, device: torch.device, progress: Callable[[int], None] | None
-) -> Centres:
-    """k-means updates from the centres ``E``, and the last assignment."""
+) -> Centers:
+    """k-means updates from the centers ``E``, and the last assignment."""
     clusters = _assign(X, E, device)
     for iteration in range(n_iterations):
         moved = _refill(X, _means(E, clusters), clusters)
@@ -181,15 +181,15 @@ def _kmeans(
         if torch.equal(refilled, E):
             break
         E, clusters = refilled, _assign(X, refilled, device)
-    # A centre that is still empty, or equal to another, has no distinct row left to stand for.
+    # A center that is still empty, or equal to another, has no distinct row left to stand for.
     occupied = clusters.counts > 0
     positions, inverse = torch.unique(E[occupied], dim=0, return_inverse=True)
     counts = torch.zeros(len(positions), dtype=torch.int64).index_add_(0, inverse, clusters.counts[occupied])
-    return Centres(positions, counts, float(clusters.squared.sum(dtype=torch.float64)))
+    return Centers(positions, counts, float(clusters.squared.sum(dtype=torch.float64)))
 
 
 def _assign(X: Rows, E: Tensor, device: torch.device) -> _Clusters:
-    start, n = share(X.shape[0])
+    start, n = all_offset(X.shape[0])
     labels = torch.zeros(n, dtype=torch.int64)
     squared = torch.zeros(n)
     sums = torch.zeros(E.shape, dtype=torch.float64)
@@ -198,7 +198,7 @@ def _assign(X: Rows, E: Tensor, device: torch.device) -> _Clusters:
         mine = slice(start + rows.start, start + rows.stop)
         labels[mine], squared[mine] = nearest(block)
         sums.index_add_(0, labels[mine], block.to("cpu", torch.float64))
-    labels, squared, sums = total(labels), total(squared), total(sums)
+    labels, squared, sums = all_sum(labels), all_sum(squared), all_sum(sums)
     return _Clusters(labels, squared, sums, torch.bincount(labels, minlength=len(E)))
 
 
@@ -209,16 +209,16 @@ def _means(E: Tensor, clusters: _Clusters) -> Tensor:
 
 
 def _refill(X: Rows, E: Tensor, clusters: _Clusters) -> Tensor:
-    """``E`` with the empty centres moved to the farthest rows, at most one row of each cluster.
+    """``E`` with the empty centers moved to the farthest rows, at most one row of each cluster.
 
-    Equal rows share a cluster, so one row of each is what keeps the new centres distinct.
+    Equal rows share a cluster, so one row of each is what keeps the new centers distinct.
     """
     labels, squared, counts = clusters.labels, clusters.squared, clusters.counts
     empty = torch.nonzero(counts == 0).squeeze(1)
     if len(empty) == 0:
         return E
     reach = torch.zeros(len(E)).scatter_reduce_(0, labels, squared, "amax")
-    reach[counts == 1] = 0  # the mean of a single row is that row, which is not to have two centres
+    reach[counts == 1] = 0  # the mean of a single row is that row, which is not to have two centers
     widest = reach.argsort(descending=True, stable=True)[: len(empty)]
     widest = widest[reach[widest] > 0]
     farthest = torch.nonzero(squared == reach[labels]).squeeze(1)
@@ -234,7 +234,7 @@ def _candidates(X: Rows, n_exemplars: int, generator: torch.Generator, device: t
 
     Rounds go on past their number as long as candidates are fewer than exemplars and rows are left to draw.
     """
-    _, n = share(X.shape[0])
+    _, n = all_offset(X.shape[0])
     labels = torch.zeros(n, dtype=torch.int64)
     squared = torch.full((n,), torch.inf)
     drawn = (_uniform(1, generator) * n).long()
@@ -246,7 +246,7 @@ def _candidates(X: Rows, n_exemplars: int, generator: torch.Generator, device: t
             clusters = _assign(X, new, device)
             labels = torch.where(clusters.squared < squared, clusters.labels + count, labels)
             squared = torch.minimum(clusters.squared, squared)
-            # Rounding may find a neighbour instead; but a candidate is its own, and never drawn again.
+            # Rounding may find a neighbor instead; but a candidate is its own, and never drawn again.
             labels[drawn], squared[drawn] = own + count, 0
             found.append(new)
             count += len(new)
@@ -309,11 +309,11 @@ def _blocks(X: Rows, n_columns: int) -> Iterator[tuple[slice, Tensor]]:
 
 def take(X: Rows, indices: Tensor) -> Tensor:
     """The rows of the ascending ``indices``, read in order; numbered over all processes, whichever has them."""
-    start, _ = share(X.shape[0])
+    start, _ = all_offset(X.shape[0])
     taken = torch.zeros((len(indices), X.shape[1]))
     first, last = torch.searchsorted(indices, torch.tensor([start, start + X.shape[0]])).tolist()
     taken[first:last] = take_own(X, indices[first:last] - start)
-    return total(taken)
+    return all_sum(taken)
 
 
 def take_own(X: Rows, indices: Tensor) -> Tensor:
@@ -332,12 +332,12 @@ def _nearest_of(E: Tensor, device: torch.device) -> Callable[[Tensor], tuple[Ten
     E = E.to(device)
     # Far from the origin, products would lose the digits in which near and far differ.
     origin = E.median(0).values
-    centred = E - origin
-    half_norms = centred.square().sum(1) / 2
+    centered = E - origin
+    half_norms = centered.square().sum(1) / 2
 
     def nearest(block: Tensor) -> tuple[Tensor, Tensor]:
         block = block.to(device)
-        labels = torch.addmm(half_norms, block - origin, centred.T, alpha=-1).argmin(1)  # of (rows, z)
+        labels = torch.addmm(half_norms, block - origin, centered.T, alpha=-1).argmin(1)  # of (rows, z)
         # From differences, so that equal rows are at exactly 0.
         squared = (block - E[labels]).square_().sum(1)
         return labels.cpu(), squared.cpu()

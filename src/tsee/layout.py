@@ -38,12 +38,12 @@ FEW = 4096
 SPLINE = 3
 SPACING, FEW_NODES = 0.5, 48
 WIDEST = 512.0
-# Fixed-point iterations of a place among its neighbours', and how far each goes on the way to its point: beyond it they
-# converge sooner (and do for any factor below 2), but where neighbours are near, the point itself is the answer. Of
+# Fixed-point iterations of a place among its neighbors', and how far each goes on the way to its point: beyond it they
+# converge sooner (and do for any factor below 2), but where neighbors are near, the point itself is the answer. Of
 # MNIST's rows 99 of 100 are then within five ten-thousandths of a map's extent of where more would bring them.
 SETTLING = (1.5, 1.5, 1.5, 1.5, 1.5, 1.0)
-# The precision of Gaussian weights in a row's place, in units of the gap between its nearest neighbour and one a third
-# down the list: for 15 neighbours in images and in Gaussian clouds their perplexity is 4 to 6.
+# The precision of Gaussian weights in a row's place, in units of the gap between its nearest neighbor and one a third
+# down the list: for 15 neighbors in images and in Gaussian clouds their perplexity is 4 to 6.
 PRECISION = 3.0
 
 
@@ -62,7 +62,7 @@ def free_places(
     places : Tensor of shape (n, 2)
         Where they start.
     affinities : Affinities
-        Their neighbours among themselves.
+        Their neighbors among themselves.
     exaggeration : float
         The factor a on the attraction.
     n_iterations : int
@@ -126,7 +126,7 @@ class _Attraction:
 class Repulsion:
     """The repulsion of all pairs on the plane: call it with places of shape (n, 2).
 
-    Returns for each i the sum over j of w_ij^2 (y_i - y_j), and the normaliser, the sum of w_ij over i and j other
+    Returns for each i the sum over j of w_ij^2 (y_i - y_j), and the normalizer, the sum of w_ij over i and j other
     than i, with w = 1 / (1 + |y_i - y_j|^2). Of more than 4,096 places it is interpolated, which errs by one or two
     hundredths of the forces where there are some places in a unit of area, and by more where they lie far apart.
     """
@@ -169,7 +169,7 @@ class Repulsion:
     def _transformed_kernels(self, nodes: int, spacing: float) -> tuple[int, Tensor, list[Tensor]]:
         """The length of the transforms, and the spectra of w and of w^2 times each coordinate of the difference.
 
-        That of w is real, and such that the normaliser is its sum over the squared spectrum of the places (Parseval;
+        That of w is real, and such that the normalizer is its sum over the squared spectrum of the places (Parseval;
         half of the spectrum is held, and stands for its mirror image). All are divided by that of the spline by which
         places are put on the grid and read from it.
         """
@@ -213,7 +213,7 @@ def _parabolas(offset: Tensor) -> Tensor:
 
 
 def place_weights(squared_distances: Tensor) -> Tensor:
-    """The weights of a row's neighbours in its place.
+    """The weights of a row's neighbors in its place.
 
     Their perplexity is about a third of their number, where distances grow evenly; more where they tie. That is near
     enough for what is no part of the loss, and spares a search for the precision of each row.
@@ -233,16 +233,16 @@ def place_weights(squared_distances: Tensor) -> Tensor:
 
 
 def settle(neighbors: Tensor, probabilities: Tensor) -> Tensor:
-    r"""The place that minimises a row's own attraction, :math:`\sum_j p_j \log(1 + |y - v_j|^2)`.
+    r"""The place that minimizes a row's own attraction, :math:`\sum_j p_j \log(1 + |y - v_j|^2)`.
 
-    Neighbours that lie apart from the others hardly count: it is a median more than a mean, and does not put a
-    row in the empty space between two clusters. It starts at the best of the neighbours' places. With a multiple of
+    Neighbors that lie apart from the others hardly count: it is a median more than a mean, and does not put a
+    row in the empty space between two clusters. It starts at the best of the neighbors' places. With a multiple of
     32 rows, the place of a row does not hang on the others to the last bit.
 
     Parameters
     ----------
     neighbors : Tensor of shape (n, k, h)
-        The places v of each row's neighbours.
+        The places v of each row's neighbors.
     probabilities : Tensor of shape (n, k)
         Each row sums to 1.
 

@@ -19,12 +19,12 @@ from tsee.neighbors import nearest
 
 __all__ = ["continuity", "knn_error", "quality_score", "trustworthiness"]
 
-# At most this many distances, or comparisons of neighbours, are held at once.
+# At most this many distances, or comparisons of neighbors, are held at once.
 BLOCK = 1 << 24
 # Up to this many columns distances are in double precision: in a map of tight clusters far apart,
-# single precision cannot tell a point's neighbours from one another. In wide data it can, at half the time.
+# single precision cannot tell a point's neighbors from one another. In wide data it can, at half the time.
 NARROW = 64
-# Up to this many columns a k-d tree finds the neighbours a hundred times faster than products of matrices.
+# Up to this many columns a k-d tree finds the neighbors a hundred times faster than products of matrices.
 TREE_COLUMNS = 4
 
 
@@ -37,7 +37,7 @@ def knn_error(
               \left[ y_i \neq \mathrm{vote}\{y_j : j \in N_k(i)\} \right]
 
     where :math:`N_k(i)` are the k training points nearest to the test point i in the map. Each has one vote.
-    Of classes with equally many votes, the one with the nearest member wins, so that two neighbours
+    Of classes with equally many votes, the one with the nearest member wins, so that two neighbors
     always vote as one does, as in the paper's table.
 
     Parameters
@@ -52,7 +52,7 @@ def knn_error(
     y_test : array-like of shape (m,), optional
         The labels of the held-out points.
     k : int or sequence of int, default (1, 5, 10)
-        The numbers of neighbours.
+        The numbers of neighbors.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def quality_score(
     Y_test : array-like of shape (m, c), optional
         The map of the held-out data.
     k : int or sequence of int, default 1 and 10, 20, ..., 100
-        The neighbourhood sizes; the default is the paper's.
+        The neighborhood sizes; the default is the paper's.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def quality_score(
     """
     X, Y = _data_and_map(X_train, Y_train, X_test, Y_test)
     sizes = _check_sizes(k, len(X.train) - X.own, "quality_score")
-    shared = _shared_neighbours(X.nearest(max(sizes)), Y.nearest(max(sizes)))
+    shared = _shared_neighbors(X.nearest(max(sizes)), Y.nearest(max(sizes)))
     return {size: float(shared[size - 1] / (len(X.test) * size)) for size in sizes}
 
 
@@ -149,7 +149,7 @@ def trustworthiness(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any 
     Y_test : array-like of shape (m, c), optional
         The map of the held-out data.
     k : int, default 5
-        The number of neighbours, at most half of N.
+        The number of neighbors, at most half of N.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def trustworthiness(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any 
     0.0
     """
     X, Y = _data_and_map(X_train, Y_train, X_test, Y_test)
-    return _rank_score(neighbours=Y, ranks=X, k=k, caller="trustworthiness")
+    return _rank_score(neighbors=Y, ranks=X, k=k, caller="trustworthiness")
 
 
 def continuity(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = None, k: int = 5) -> float:
@@ -180,7 +180,7 @@ def continuity(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = Non
               \max(0, r^Y(i, j) - k)
 
     which is :func:`trustworthiness` with data and map exchanged: trustworthiness falls when the map brings
-    strangers together, continuity when it tears neighbours apart.
+    strangers together, continuity when it tears neighbors apart.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def continuity(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = Non
     Y_test : array-like of shape (m, c), optional
         The map of the held-out data.
     k : int, default 5
-        The number of neighbours, at most half of those a point is compared with.
+        The number of neighbors, at most half of those a point is compared with.
 
     Returns
     -------
@@ -208,13 +208,13 @@ def continuity(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = Non
     1.0
     """
     X, Y = _data_and_map(X_train, Y_train, X_test, Y_test)
-    return _rank_score(neighbours=X, ranks=Y, k=k, caller="continuity")
+    return _rank_score(neighbors=X, ranks=Y, k=k, caller="continuity")
 
 
 class _Space:
     """Training and test points in one space, the data's or the map's.
 
-    ``own`` says that the test points are the training points themselves, none its own neighbour.
+    ``own`` says that the test points are the training points themselves, none its own neighbor.
     """
 
     def __init__(self, train: Tensor, test: Tensor, own: bool) -> None:
@@ -233,15 +233,15 @@ class _Space:
         wide = train.shape[1] > NARROW and all(_is_small(X) for X in (train, test) if X is not None)
         dtype = torch.float32 if wide else torch.float64
         train_rows = _dense(train, dtype, train_name)
-        # Distances come from products of rows, which keep more digits when the rows are centred.
+        # Distances come from products of rows, which keep more digits when the rows are centered.
         # Whole numbers stay whole, so that equal distances between images stay equal.
-        centre = train_rows.mean(0)
-        centre = centre.round() if _is_integer(train) else centre
-        train_rows -= centre
+        center = train_rows.mean(0)
+        center = center.round() if _is_integer(train) else center
+        train_rows -= center
         if test is None:
             return cls(train_rows, train_rows, own=True)
         test_rows = _dense(test, dtype, test_name).to(train_rows.device)
-        return cls(train_rows, test_rows.sub_(centre), own=False)
+        return cls(train_rows, test_rows.sub_(center), own=False)
 
     def nearest(self, k: int) -> Tensor:
         """Indices of the ``k`` training points nearest to each test point, the nearest first: (m, k)."""
@@ -297,14 +297,14 @@ def _data_and_map(X_train: Any, Y_train: Any, X_test: Any, Y_test: Any) -> tuple
     return X, Y
 
 
-def _rank_score(neighbours: _Space, ranks: _Space, k: int, caller: str) -> float:
+def _rank_score(neighbors: _Space, ranks: _Space, k: int, caller: str) -> float:
     n = len(ranks.train) - ranks.own
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k <= n / 2:
         raise ValueError(
             f"The 'k' parameter of {caller} must be an int from 1 to {n // 2}, half of the training points "
             f"that a point is compared with. Got {k!r} instead."
         )
-    chosen = neighbours.nearest(int(k))
+    chosen = neighbors.nearest(int(k))
     excess = (ranks.ranks(chosen) - k).clamp_(min=0).sum().item()
     return 1 - 2 * excess / (len(chosen) * k * (2 * n - 3 * k + 1))
 
@@ -321,7 +321,7 @@ def _winners(votes: NDArray[np.int64]) -> NDArray[np.int64]:
     return winners
 
 
-def _shared_neighbours(a: Tensor, b: Tensor) -> NDArray[np.int64]:
+def _shared_neighbors(a: Tensor, b: Tensor) -> NDArray[np.int64]:
     """How many indices the first k columns of both hold in the same row, summed over rows, for each k."""
     k = a.shape[1]
     counts = np.zeros(k, np.int64)
@@ -329,7 +329,7 @@ def _shared_neighbours(a: Tensor, b: Tensor) -> NDArray[np.int64]:
     for start in range(0, len(a), rows):
         same = a[start : start + rows, :, None] == b[start : start + rows, None, :]
         _, place_a, place_b = same.nonzero(as_tuple=True)
-        # A neighbour is shared from the size on that takes it in on both sides.
+        # A neighbor is shared from the size on that takes it in on both sides.
         counts += torch.maximum(place_a, place_b).bincount(minlength=k).numpy()
     return counts.cumsum()
 
@@ -337,7 +337,7 @@ def _shared_neighbours(a: Tensor, b: Tensor) -> NDArray[np.int64]:
 def _check_sizes(k: int | Sequence[int], largest: int, caller: str) -> list[int]:
     sizes: list[Any] = list(k) if isinstance(k, Iterable) else [k]
     if not sizes:
-        raise ValueError(f"The 'k' parameter of {caller} must hold at least one number of neighbours.")
+        raise ValueError(f"The 'k' parameter of {caller} must hold at least one number of neighbors.")
     for size in sizes:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or not 1 <= size <= largest:
             raise ValueError(

@@ -49,7 +49,7 @@ class Network(nn.Module):
 
 
 class DeepNetwork(Network):
-    """A feed-forward network: linear, normalisation, activation for each hidden layer, then linear.
+    """A feed-forward network: linear, normalization, activation for each hidden layer, then linear.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class DeepNetwork(Network):
 
 
 class HighOrderNetwork(Network):
-    r"""The shallow network with factorised high-order feature interactions (equation 7).
+    r"""The shallow network with factorized high-order feature interactions (equation 7).
 
     .. math:: y_s = \sum_{k=1}^m V_{sk}\, \sigma\Big(\sum_{f=1}^F W_{fk} (C_f^T x')^O + b_k\Big)
 
@@ -122,8 +122,8 @@ class HighOrderNetwork(Network):
     order : int
         O; all interactions up to this order are captured, because the last component of x' is 1.
     normalization : {"layer", "batch", None}
-        "batch" normalises the argument of the sigmoid over the batch: it folds into W and b, so that
-        what is learned is equation 7 to the letter. "layer" normalises the powers and that argument
+        "batch" normalizes the argument of the sigmoid over the batch: it folds into W and b, so that
+        what is learned is equation 7 to the letter. "layer" normalizes the powers and that argument
         within each row. None is the paper's network.
     generator : torch.Generator, optional
         Draws the initial weights.
@@ -205,10 +205,10 @@ class FlatteningNetwork(nn.Module):
 
 
 def folded(network: nn.Module) -> nn.Module:
-    """The network for inference: batch normalisation folded into the linear map before it.
+    """The network for inference: batch normalization folded into the linear map before it.
 
     The result computes what ``network.eval()`` computes, to rounding, and is a network of the same kind
-    without normalisation. A network with nothing to fold is returned as it is, in evaluation mode.
+    without normalization. A network with nothing to fold is returned as it is, in evaluation mode.
     """
     network = network.eval()
     if not isinstance(network, DeepNetwork | HighOrderNetwork) or network.config["normalization"] != "batch":

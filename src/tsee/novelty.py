@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tsee.data import blocks
+from tsee.data import blocks, pad_rows
 from tsee.neighbors import Candidates, nearest
-from tsee.preprocessing import filled_up
 
-__all__ = ["NEIGHBORS", "Reach", "few_of", "gaps", "spread_out"]
+__all__ = ["NEIGHBORS", "DistanceReference", "exemplar_distances", "sample_slices", "subsample"]
 
 # The nearest exemplars whose mean squared distance counts: one alone may be as odd as the row itself.
 NEIGHBORS = 5
@@ -24,7 +23,7 @@ FEW = 2000
 
 
 @dataclass(frozen=True)
-class Reach:
+class DistanceReference:
     """How far training rows lie from their nearest exemplars, themselves left out.
 
     Attributes
@@ -41,7 +40,7 @@ class Reach:
         return found.float().numpy()
 
 
-def gaps(inputs: Tensor, outside: Tensor, candidates: Candidates, own: Tensor | None = None) -> Tensor:
+def exemplar_distances(inputs: Tensor, outside: Tensor, candidates: Candidates, own: Tensor | None = None) -> Tensor:
     """The distances of rows from their nearest exemplars, what the principal components leave out included.
 
     Parameters
@@ -60,15 +59,15 @@ def gaps(inputs: Tensor, outside: Tensor, candidates: Candidates, own: Tensor | 
     """
     k = min(NEIGHBORS, len(candidates.rows) - (own is not None))
     _, squared = nearest(inputs, candidates, k, exclude=own)
-    return (filled_up(squared).mean(1)[: len(squared)] + outside).sqrt()
+    return (pad_rows(squared).mean(1)[: len(squared)] + outside).sqrt()
 
 
-def few_of(exemplars: Tensor) -> Tensor:
+def subsample(exemplars: Tensor) -> Tensor:
     """At most 2,000 of the exemplars, evenly over all of them."""
     return exemplars[:: -(-len(exemplars) // FEW)].contiguous()
 
 
-def spread_out(n_rows: int) -> Iterator[slice]:
+def sample_slices(n_rows: int) -> Iterator[slice]:
     """Slices evenly over all rows, in order: all of them where there are few."""
     if n_rows <= SLICES * SLICE_ROWS:
         yield from blocks(n_rows)

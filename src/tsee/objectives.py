@@ -7,8 +7,8 @@ map. With :math:`w(y, v) = (1 + |y - v|^2)^{-1}` and Q = w / Z it splits into th
 
 a constant, an *attraction* along the pairs that carry probability, and a *repulsion* over all pairs.
 
-A batch may be spread over several processes (see `tsee.parallel`): each gives its own points, and the losses and
-normalisers are those of all points together.
+A batch may be spread over several processes (see `tsee.distributed`): each gives its own points, and the losses and
+normalizers are those of all points together.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tsee.data import blocks_in_cache
-from tsee.parallel import count, gathered, summed
+from tsee.distributed import all_gather, all_sum, all_sum_with_gradient
 
 __all__ = [
     "distance_loss",
@@ -49,7 +49,7 @@ def pairwise_loss(Y: Tensor, P: Tensor) -> Tensor:
     pull, z = _DensePairs.apply(Y, Y, P, torch.arange(len(Y), device=Y.device))
     loss = sum((torch.xlogy(P[rows], P[rows]).sum() for rows in blocks_in_cache(*P.shape)), pull + z.log())
     # Pairs are those within a process: over several, the loss is the mean of theirs.
-    return summed(loss * len(Y)) / count(len(Y))
+    return all_sum_with_gradient(loss * len(Y)) / all_sum(len(Y))
 
 
 def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None = None) -> Tensor:
@@ -70,8 +70,8 @@ def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None = None) ->
         For each point the exemplar that it is itself, or -1: such a pair counts for nothing.
     """
     pull, z = _DensePairs.apply(Y, V, P, own)
-    n = count(len(Y))
-    return summed(_entropy_term(P, n) + pull / n) + summed(z).log()
+    n = all_sum(len(Y))
+    return all_sum_with_gradient(_entropy_term(P, n) + pull / n) + all_sum_with_gradient(z).log()
 
 
 def noise_contrastive_loss(
@@ -79,7 +79,7 @@ def noise_contrastive_loss(
 ) -> Tensor:
     r"""The exemplar loss over near exemplars and a sample of the others (the paper's section 3.3).
 
-    The normaliser of equation 10 is estimated by
+    The normalizer of equation 10 is estimated by
 
     .. math:: Z = \sum_i \Big( \sum_{j \in near(i)} (1 + d_{ij})^{-1}
         + K_e \sum_{j \in noise(i)} (1 + d_{ij})^{-1} \Big)
@@ -100,9 +100,9 @@ def noise_contrastive_loss(
     near_distances = _squared_distances(Y[:, None, :], near)
     noise_distances = _squared_distances(Y[:, None, :], noise)
     z = (1 / (1 + near_distances)).sum() + noise_weight * (1 / (1 + noise_distances)).sum()
-    n = count(len(Y))
+    n = all_sum(len(Y))
     pull = (probabilities * torch.log1p(near_distances)).sum() / n
-    return summed(_entropy_term(probabilities, n) + pull) + summed(z).log()
+    return all_sum_with_gradient(_entropy_term(probabilities, n) + pull) + all_sum_with_gradient(z).log()
 
 
 def sampled_loss(Y: Tensor, V: Tensor, weights: Tensor | None = None, exaggeration: float = 1.0) -> Tensor:
@@ -114,7 +114,7 @@ def sampled_loss(Y: Tensor, V: Tensor, weights: Tensor | None = None, exaggerati
     where :math:`v_i` is the place of an exemplar drawn from :math:`P_i`, and the exemplars drawn for all
     points serve each of them as the sample of the others. An exemplar j comes up as often as points
     choose it, :math:`\pi_j = \frac1n \sum_i p_{j|i}`. With :math:`u_k = 1/\pi_{j(k)}` the sum inside the
-    logarithm estimates the normaliser of equation 10 without bias; with :math:`u_k = 1` it estimates
+    logarithm estimates the normalizer of equation 10 without bias; with :math:`u_k = 1` it estimates
     :math:`\sum_i \sum_j \pi_j (1 + d_{ij})^{-1}`, in which exemplars count as often as they are chosen.
 
     Parameters
@@ -128,10 +128,10 @@ def sampled_loss(Y: Tensor, V: Tensor, weights: Tensor | None = None, exaggerati
     exaggeration : float
         a, a factor on the attraction: above 1 it draws clusters together.
     """
-    n = count(len(Y))
+    n = all_sum(len(Y))
     pull = torch.log1p(_squared_distances(Y, V)).sum() / n
-    everyone = None if weights is None else gathered(weights)
-    return exaggeration * summed(pull) + log_normalizer(Y, gathered(V), everyone) - math.log(n)
+    everyone = None if weights is None else all_gather(weights)
+    return exaggeration * all_sum_with_gradient(pull) + log_normalizer(Y, all_gather(V), everyone) - math.log(n)
 
 
 def distance_loss(Y: Tensor, targets: Tensor) -> Tensor:
@@ -144,12 +144,12 @@ def distance_loss(Y: Tensor, targets: Tensor) -> Tensor:
     targets : Tensor of shape (n, h)
         Where they are to be.
     """
-    return summed(torch.log1p(_squared_distances(Y, targets)).sum()) / count(len(Y))
+    return all_sum_with_gradient(torch.log1p(_squared_distances(Y, targets)).sum()) / all_sum(len(Y))
 
 
 def log_normalizer(Y: Tensor, V: Tensor, weights: Tensor | None = None) -> Tensor:
     r""":math:`\log \sum_i \sum_k u_k (1 + |y_i - v_k|^2)^{-1}`, the logarithm of the sum in equation 10."""
-    return summed(_Normalizer.apply(Y, V, weights)).log()
+    return all_sum_with_gradient(_Normalizer.apply(Y, V, weights)).log()
 
 
 def _entropy_term(probabilities: Tensor, n: int) -> Tensor:
@@ -163,7 +163,7 @@ def _squared_distances(Y: Tensor, V: Tensor) -> Tensor:
 
 
 class _DensePairs(torch.autograd.Function):
-    """Attraction and normaliser over all pairs of Y and V, with one matrix of pairs kept for both.
+    """Attraction and normalizer over all pairs of Y and V, with one matrix of pairs kept for both.
 
     The distances are summed from differences: products would lose the digits that tell near points apart. The gradient
     needs only squares of the similarities: it is finite where points coincide.

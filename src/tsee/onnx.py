@@ -20,9 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from tsee.estimators.base import ParametricMap
+from tsee.exceptions import ExportWarning, ModelError, warn
 from tsee.files.replacing import beside, put_in_place
-from tsee.messages import ExportWarning, warn
-from tsee.persistence import ModelError
 from tsee.preprocessing import Preprocessing
 
 __all__ = ["export"]
@@ -39,7 +38,7 @@ def export(estimator: ParametricMap, path: str | PathLike[str]) -> None:
 
     The input ``rows`` is raw data, float32 of shape (n, n_features), any number of rows at once; the output
     ``places`` is float32 of shape (n, n_components): what ``transform`` gives for these rows with
-    ``placement="forward"``. Centring, scale and PCA are in the file. So are, as metadata, ``estimator``,
+    ``placement="forward"``. Centering, scale and PCA are in the file. So are, as metadata, ``estimator``,
     ``tsee_version``, ``placement`` and, if the model has them, ``feature_names`` (a JSON list).
 
     A file that was there is replaced at the very end, in one step: if the export fails, it is what it was.
@@ -107,7 +106,7 @@ class _ForwardPass(nn.Module):
 
     def __init__(self, preprocessing: Preprocessing, network: nn.Module):
         super().__init__()
-        # float32 as the rows are: `transform` centres float32 rows with it too.
+        # float32 as the rows are: `transform` centers float32 rows with it too.
         self.register_buffer("mean", torch.from_numpy(preprocessing.mean.astype(np.float32)))
         self.register_buffer("basis", None if preprocessing.basis is None else torch.from_numpy(preprocessing.basis))
         self.factor = 1 / preprocessing.scale

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from tsee.parallel import total
+from tsee.distributed import all_sum
 
 __all__ = ["ConjugateGradient", "scheduled_rate"]
 
@@ -30,7 +30,7 @@ def scheduled_rate(step: int, n_steps: int, peak: float, warmup: float = 0.1) ->
 class ConjugateGradient:
     """Conjugate gradient with line searches by cubic and quadratic interpolation, a few a mini-batch.
 
-    Polak-Ribiere directions; a step is accepted under the strong Wolfe conditions. This is the optimiser
+    Polak-Ribiere directions; a step is accepted under the strong Wolfe conditions. This is the optimizer
     that pt-SNE was published with (Rasmussen's ``minimize``), run for ``n_searches`` line searches on each
     batch, starting anew from the steepest descent of that batch.
 
@@ -148,7 +148,7 @@ class ConjugateGradient:
         loss = closure()
         gradients = torch.autograd.grad(loss, self.parameters, allow_unused=True)
         filled = [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, gradients, strict=True)]
-        return float(loss.detach()), total(self._gather(filled))
+        return float(loss.detach()), all_sum(self._gather(filled))
 
     def _gather(self, tensors: list[Tensor]) -> Tensor:
         return torch.cat([t.reshape(-1) for t in tensors])

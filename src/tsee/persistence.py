@@ -26,22 +26,19 @@ from torch import Tensor, nn
 from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.fitting import resolve_device
+from tsee.exceptions import ModelError
 from tsee.files.errors import obstacle
 from tsee.networks import DeepNetwork, HighOrderNetwork
-from tsee.novelty import Reach
+from tsee.novelty import DistanceReference
 from tsee.preprocessing import Preprocessing
 
-__all__ = ["ModelError", "check_target", "describe", "load", "plain", "save"]
+__all__ = ["check_target", "describe", "load", "plain", "save"]
 
 FORMAT = "tsee-model"
 FORMAT_VERSION = 2
 CONFIG, TENSORS = "config.json", "model.safetensors"
 ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in (DtSEE, HotSEE, HotSNE, PtSNE)}
 NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork)}
-
-
-class ModelError(ValueError):
-    """A model cannot be read or written; the message says why and what to do."""
 
 
 def save(estimator: ParametricMap, path: str | PathLike[str]) -> None:
@@ -247,8 +244,8 @@ def _restore(
         estimator._exemplar_inputs = tensors["exemplars.inputs"]
         estimator._exemplar_places = tensors["exemplars.places"]
         estimator.placement_ = config["placement"]
-        estimator._reach = Reach(tensors["novelty.distances"])
-        estimator._reach_of_few = Reach(tensors["novelty.distances_of_few"])
+        estimator._reach = DistanceReference(tensors["novelty.distances"])
+        estimator._reach_of_few = DistanceReference(tensors["novelty.distances_of_few"])
         estimator.exemplar_embedding_ = tensors["exemplars.embedding"].numpy()
         estimator.n_exemplars_ = len(estimator._exemplar_inputs)
         indices = tensors.get("exemplars.indices")

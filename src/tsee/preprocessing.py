@@ -1,8 +1,7 @@
-"""What stands between the data and the network: centring, one global scale, and a PCA."""
+"""What stands between the data and the network: centering, one global scale, and a PCA."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tsee.data import blocks, dense
-from tsee.parallel import count, largest, total
+from tsee.data import apply_padded, blocks, dense
+from tsee.distributed import all_max, all_sum
 
-__all__ = ["Inputs", "Preprocessing", "evenly", "filled_up", "fit_preprocessing"]
+__all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
 
 # Up to this many features the covariance matrix is formed; beyond it, the subspace is iterated.
 MAX_COVARIANCE = 3000
 SUBSPACE_PASSES = 5
 OVERSAMPLING = 20
-EVEN_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Preprocessing:
 
     def __call__(self, block: np.ndarray) -> Tensor:
         """Rows of data as the network's inputs, float32."""
-        # Centred in the precision of the data: a large offset costs no digits. torch has all cores do it.
+        # Centered in the precision of the data: a large offset costs no digits. torch has all cores do it.
         # It takes no rows that are stored backwards, of which numpy calls a single one contiguous.
         rows = block.copy() if min(block.strides) < 0 else np.require(block, requirements=["C", "W"])
         inputs = torch.from_numpy(rows) - torch.from_numpy(self.mean.astype(rows.dtype))
@@ -53,20 +51,20 @@ class Preprocessing:
         if self.basis is None:
             return inputs
         basis = torch.from_numpy(self.basis)
-        return evenly(lambda rows: rows @ basis, inputs)
+        return apply_padded(lambda rows: rows @ basis, inputs)
 
     def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
         """The squared length of what the inputs leave out of each row, in the units of inputs."""
         if self.basis is None:
             return torch.zeros(len(inputs))
-        centred = (block - self.mean.astype(block.dtype)) / self.scale
-        whole = torch.from_numpy(np.einsum("ij,ij->i", centred, centred, dtype=np.float64))
+        centered = (block - self.mean.astype(block.dtype)) / self.scale
+        whole = torch.from_numpy(np.einsum("ij,ij->i", centered, centered, dtype=np.float64))
         return (whole - inputs.double().square().sum(1)).clamp_min_(0).float()
 
     def inverse(self, inputs: Tensor) -> np.ndarray:
         """Inputs back in the units of the data, within the span of the principal axes."""
-        centred = inputs.numpy() if self.basis is None else inputs.numpy() @ self.basis.T
-        return (centred * self.scale + self.mean).astype(np.float32)
+        centered = inputs.numpy() if self.basis is None else inputs.numpy() @ self.basis.T
+        return (centered * self.scale + self.mean).astype(np.float32)
 
 
 class Inputs:
@@ -103,21 +101,6 @@ class Inputs:
         return made
 
 
-def evenly(function: Callable[[Tensor], Tensor], block: Tensor) -> Tensor:
-    """``function`` of the rows of a block, filled up to a multiple of 32 rows for it.
-
-    Matrix products of a few rows take other routines than those of many and round differently; with
-    this a row's result does not depend on how many others came with it.
-    """
-    return function(filled_up(block))[: len(block)]
-
-
-def filled_up(block: Tensor) -> Tensor:
-    """A block with its first row repeated after the last, up to a multiple of 32 rows."""
-    missing = -len(block) % EVEN_ROWS
-    return torch.cat([block, block[:1].expand(missing, *block.shape[1:])]) if missing else block
-
-
 def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) -> Preprocessing:
     """Learn the mean, the scale and, where ``n_inputs`` is fewer than the features, the principal axes.
 
@@ -125,13 +108,13 @@ def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) 
     to everything that follows.
     """
     n_features = X.shape[1]
-    n_rows = count(X.shape[0])
+    n_rows = all_sum(X.shape[0])
     mean = np.zeros(n_features)
     for rows in blocks(X.shape[0]):
         mean += (dense(X, rows).astype(np.float64) / n_rows).sum(0)
-    mean = total(torch.from_numpy(mean)).numpy()
+    mean = all_sum(torch.from_numpy(mean)).numpy()
     # Squares are summed in units of the largest deviation: they neither overflow nor vanish.
-    deviation = largest(max(float(np.abs(dense(X, rows) - mean).max()) for rows in blocks(X.shape[0])))
+    deviation = all_max(max(float(np.abs(dense(X, rows) - mean).max()) for rows in blocks(X.shape[0])))
     # Deviations of no more than the data's own precision are none; in units of 1 they stay as small as they are.
     precision = float(np.abs(mean).max()) * 8 * float(np.finfo(np.result_type(X.dtype, np.float32)).eps)
     varies = deviation > precision
@@ -139,7 +122,7 @@ def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) 
     if n_inputs is None or n_inputs >= n_features:
         squares = sum(unit(dense(X, rows)).double().square().sum() for rows in blocks(X.shape[0]))
         assert isinstance(squares, Tensor)
-        variance = float(total(squares)) / n_rows
+        variance = float(all_sum(squares)) / n_rows
         return Preprocessing(mean, unit.scale * (variance / n_features) ** 0.5 if varies else 1.0, None)
     kept = min(n_inputs, n_rows - 1)
     if n_features <= MAX_COVARIANCE:
@@ -167,4 +150,4 @@ def _product(X: Any, unit: Preprocessing, span: Tensor | None) -> Tensor:
         block = unit(dense(X, rows))  # (rows, features)
         products = products + (block.T @ (block if span is None else block @ span)).double()
     assert isinstance(products, Tensor)
-    return total(products) / count(X.shape[0])
+    return all_sum(products) / all_sum(X.shape[0])

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from tsee.batches import Batch, Store, seed_of
 from tsee.checkpoint import Checkpoint, State
-from tsee.messages import TrainingWarning, warn
+from tsee.distributed import all_sum, rank, world_size
+from tsee.exceptions import TrainingWarning, warn
 from tsee.optimizers import ConjugateGradient, scheduled_rate
-from tsee.parallel import count, rank, size, total
 from tsee.progress import progress_bar
-from tsee.store import Batch, Store, seed_of
 
 __all__ = ["History", "Loss", "train"]
 
@@ -64,7 +64,7 @@ def train(
     state = state or State()
     before = len(state.loss) - state.epoch  # epochs of an earlier stage
     history = History()
-    n_all, n_rows = n_steps * max_epochs, count(store.n_rows)
+    n_all, n_rows = n_steps * max_epochs, all_sum(store.n_rows)
     parameters = [p for p in network.parameters() if p.requires_grad]
     adam = torch.optim.Adam(parameters, lr=learning_rate, betas=BETAS) if optimizer == "adam" else None
     conjugate = ConjugateGradient(parameters) if optimizer == "cg" else None
@@ -107,7 +107,7 @@ def train(
                     break
                 if i == 0:
                     good = ended
-                sum_of_losses += loss * count(len(batch))
+                sum_of_losses += loss * all_sum(len(batch))
                 bar.update()
                 if checkpoint is not None and i + 1 < n_steps and checkpoint.due():
                     keep(epoch, i + 1, sum_of_losses)
@@ -161,10 +161,10 @@ def _adam_step(
 
 def _sum_gradients(network: nn.Module) -> None:
     """The gradients of all processes, added up in one message."""
-    if size() == 1:
+    if world_size() == 1:
         return
     gradients = [p.grad for p in network.parameters() if p.grad is not None]
-    sums = total(torch.cat([gradient.flatten() for gradient in gradients]))
+    sums = all_sum(torch.cat([gradient.flatten() for gradient in gradients]))
     for gradient, found in zip(gradients, sums.split([gradient.numel() for gradient in gradients]), strict=True):
         gradient.copy_(found.view_as(gradient))
 

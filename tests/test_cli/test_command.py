@@ -72,7 +72,7 @@ def test_as_a_module(process):
 def test_wrong_usage(run, folder):
     assert "No such command 'fitt'" in run("fitt", code=2).stderr
     assert "Missing option '-o'" in run("fit", folder / "flowers.csv", code=2).stderr
-    assert "No such option" in run("info", folder, "--colour", code=2).stderr
+    assert "No such option" in run("info", folder, "--color", code=2).stderr
 
 
 def test_errors_in_a_sentence_or_with_their_traceback(run, folder, tmp_path, monkeypatch):

@@ -58,8 +58,8 @@ def test_the_table(run, folder, model, halves):
 
 
 def test_a_sample_is_said(run, folder, model, monkeypatch):
-    monkeypatch.setattr("tsee.cli.placing.MOST", 32)
-    monkeypatch.setattr("tsee.cli.placing.FEWEST", 32)
+    monkeypatch.setattr("tsee.serving.placing.MOST", 32)
+    monkeypatch.setattr("tsee.serving.placing.FEWEST", 32)
     monkeypatch.setattr(importlib.import_module("tsee.cli.evaluate"), "SAMPLE_ROWS", 40)
     result = run("evaluate", model, folder / "flowers.h5ad", "--label", "kind")
     assert result.stdout.endswith("\nAll but the k-NN error are of a sample of 40 rows.\n")
@@ -79,7 +79,7 @@ def test_rows_without_a_label_and_too_few_rows(run, write, flowers, model, tmp_p
     path = write(tmp_path / "a.parquet", flowers.assign(kind=flowers["kind"].where(flowers.index >= 15)))
     result = run("evaluate", model, path, "--label", "kind", "--json")
     assert "15 rows without a label are left out of the k-NN error." in result.stderr
-    assert json.loads(result.stdout)["unlabelled"] == 15
+    assert json.loads(result.stdout)["unlabeled"] == 15
     path = write(tmp_path / "b.parquet", flowers.assign(kind=None))
     assert "No row has a label" in run("evaluate", model, path, "--label", "kind", code=1).stderr
     path = write(tmp_path / "c.csv", flowers[:6])

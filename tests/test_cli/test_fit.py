@@ -97,7 +97,7 @@ VALUES = {
     "device": "cpu",
     "learning_rate": "1e-2",
     "optimizer": "cg",
-    "exemplars": "centres",
+    "exemplars": "centers",
     "activation": "tanh",
     "checkpoint": "state",
 }
@@ -130,7 +130,7 @@ def test_help_is_readable(run):
         output.index("\nOptions:") < output.index("Parameters of every method:") < output.index("hot-see and hot-sne:")
     )
     assert "[default:0.01;hot-seeandhot-sne:0.03]" in "".join(output.split())
-    assert "--exemplars points|centres" in output
+    assert "--exemplars points|centers" in output
     assert not any(word in output for word in ("--network", "--verbose", "None", "``"))
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import tsee
-from tsee.cli import placing
 from tsee.files import MapWriter
+from tsee.serving import placing
 
 
 def read(path):
@@ -169,7 +169,8 @@ def test_an_h5ad_file_may_take_its_own_map(run, write, flowers, model, places, t
 def test_killed_while_writing(process, folder, model, tmp_path):
     code = """
         import time
-        from tsee.cli import main, placing
+        from tsee.cli import main
+        from tsee.serving import placing
         from tsee.files import MapWriter
 
         original = MapWriter.write

@@ -11,7 +11,8 @@ import pytest
 
 SLOW_WORKER = """
     import sys, time
-    from tsee.cli import main, placing
+    from tsee.cli import main
+    from tsee.serving import placing
     write = placing.write_places
     def slowly(*given, **named):
         print("begun", flush=True)

@@ -65,11 +65,11 @@ def evaluate(
 
     The k-NN error is the share of rows whose --label is not that of their k nearest rows on the map. The Quality
     Score is the share of a row's k nearest rows in the data that are nearest on the map too; trustworthiness falls
-    when the map brings strangers together, continuity when it tears neighbours apart. These three are measured on at
+    when the map brings strangers together, continuity when it tears neighbors apart. These three are measured on at
     most 5,000 rows, drawn at random but always the same.
     """
-    from tsee.cli.placing import load_model
     from tsee.metrics import continuity, knn_error, quality_score, trustworthiness
+    from tsee.serving.placing import load_model
 
     voice = Voice(quiet, as_json)
     estimator = load_model(model, placement=placement, device=device)
@@ -79,14 +79,14 @@ def evaluate(
         own = dict(label=train_label or label, key=train_key or key)
         compared = _place(estimator, train, voice, columns=columns, drop=drop, **own)
     measures: dict[str, dict[int, float]] = {}
-    unlabelled = 0
+    unlabeled = 0
     if label is not None:
-        places, labels = _labelled(compared)
+        places, labels = _labeled(compared)
         pairs: dict[str, Any] = dict(Y_train=places, y_train=labels)
-        unlabelled = len(compared.places) - len(places)
+        unlabeled = len(compared.places) - len(places)
         if train is not None:
-            pairs["Y_test"], pairs["y_test"] = _labelled(judged)
-            unlabelled += len(judged.places) - len(pairs["Y_test"])
+            pairs["Y_test"], pairs["y_test"] = _labeled(judged)
+            unlabeled += len(judged.places) - len(pairs["Y_test"])
         measures["k-NN error"] = knn_error(**pairs, k=_possible(len(places) - (train is None)))
     samples: dict[str, Any] = dict(X_train=compared.sample, Y_train=compared.sample_places)
     if train is not None:
@@ -96,8 +96,8 @@ def evaluate(
     sizes = [size for size in SIZES if 2 * size <= n_others]
     measures["trustworthiness"] = {size: trustworthiness(**samples, k=size) for size in sizes}
     measures["continuity"] = {size: continuity(**samples, k=size) for size in sizes}
-    if unlabelled:
-        voice.note([f"{unlabelled:,} rows without a label are left out of the k-NN error."], data)
+    if unlabeled:
+        voice.note([f"{unlabeled:,} rows without a label are left out of the k-NN error."], data)
     voice.say(*_report(judged, compared, train, measures))
     voice.result(
         {
@@ -105,7 +105,7 @@ def evaluate(
             "sample": len(judged.sample),
             "train_rows": None if train is None else len(compared.places),
             "train_sample": None if train is None else len(compared.sample),
-            "unlabelled": unlabelled,
+            "unlabeled": unlabeled,
             **{name.lower().replace("-", "").replace(" ", "_"): values for name, values in measures.items()},
         }
     )
@@ -116,7 +116,7 @@ def _place(estimator: Any, path: Path, voice: Voice, **reading: Any) -> _Placed:
     import numpy as np
     import scipy.sparse
 
-    from tsee.cli.placing import open_matching, placed
+    from tsee.serving.placing import open_matching, placed
 
     with open_matching(estimator, path, **reading) as table:
         voice.note(table.notes, path)
@@ -133,7 +133,7 @@ def _place(estimator: Any, path: Path, voice: Voice, **reading: Any) -> _Placed:
         return _Placed(all_places, table.label, joined, all_places[chosen])
 
 
-def _labelled(side: _Placed) -> tuple[Any, Any]:
+def _labeled(side: _Placed) -> tuple[Any, Any]:
     """Places and labels of the rows that have a label."""
     import numpy as np
 

@@ -17,8 +17,8 @@ __all__ = ["export"]
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
 def export(model: Path, output: Path, quiet: bool) -> None:
     """Write the network of MODEL as an ONNX file."""
-    from tsee.cli.placing import load_model
     from tsee.onnx import export as export_onnx
+    from tsee.serving.placing import load_model
 
     export_onnx(load_model(model, placement=None, device="cpu"), output)
     Voice(quiet).say(f"Exported: {output}")

@@ -56,15 +56,15 @@ def fit(
 
     torchrun --nproc-per-node=N -m tsee fit ... spreads the rows over N processes, on one machine or many.
     """
-    from tsee.cli.placing import check_not_input, write_places
+    from tsee.distributed import joined_peers, rank, world_size
     from tsee.files import MapWriter, open_table
-    from tsee.parallel import joined, rank, size
     from tsee.persistence import check_target
+    from tsee.serving.placing import check_not_input, write_places
 
     estimator = make_estimator(method, given, fast=fast, verbose=not quiet)
     _check_resume(estimator.checkpoint, resume)
     check_target(output)
-    with joined(), open_table(data, label=label, columns=columns, drop=drop, key=key) as table:
+    with joined_peers(), open_table(data, label=label, columns=columns, drop=drop, key=key) as table:
         voice = Voice(quiet or rank() > 0, as_json and rank() == 0)
         voice.note(table.notes, data)
         if map_ is not None:
@@ -76,7 +76,7 @@ def fit(
         seconds = time.perf_counter() - start
         # That was for this command, not for the model; and one process knows the places of its own rows only.
         estimator.set_params(verbose=False, checkpoint=None)
-        if size() > 1:
+        if world_size() > 1:
             estimator.__dict__.pop("embedding_", None)
         rows, features = table.rows.shape
         if rank() == 0:
@@ -107,12 +107,12 @@ def fit(
 
 def _share(rows: Any) -> Any:
     """The rows of this process: all of them, or as many as each of its peers has."""
+    from tsee.distributed import rank, world_size
     from tsee.files.rows import RowRange
-    from tsee.parallel import rank, size
 
-    if size() == 1:
+    if world_size() == 1:
         return rows
-    return RowRange(rows, len(rows) * rank() // size(), len(rows) * (rank() + 1) // size())
+    return RowRange(rows, len(rows) * rank() // world_size(), len(rows) * (rank() + 1) // world_size())
 
 
 def _check_resume(checkpoint: str | None, resume: bool) -> None:

@@ -71,7 +71,7 @@ def _warnings_in_lines() -> Iterator[None]:
         tqdm.tqdm.write(f"Warning: {_line(message)}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)  # which those of tsee.messages are
+        warnings.simplefilter("always", UserWarning)  # which those of tsee.exceptions are
         warnings.showwarning = show
         yield
 

@@ -26,7 +26,7 @@ def _shape(text: str) -> tuple[int, int]:
 @data_argument
 @output_option("PAGE", "Page to write: .html.")
 @click.option("--title", help="Title of the page.")
-@click.option("--images", type=_shape, metavar="HxW", help="Rows are grey pictures of this size: show them.")
+@click.option("--images", type=_shape, metavar="HxW", help="Rows are gray pictures of this size: show them.")
 @reading_options
 @placing_options
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
@@ -51,9 +51,9 @@ def map_page(
     """
     import numpy as np
 
-    from tsee.cli.placing import load_model, open_matching, placed
     from tsee.explorer import write_map_page
     from tsee.files.errors import obstacle
+    from tsee.serving.placing import load_model, open_matching, placed
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter(f"{str(output)!r} must end in .html.", param_hint="'-o' / '--output'")

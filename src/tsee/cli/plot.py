@@ -37,7 +37,7 @@ def plot(
     device: str,
     quiet: bool,
 ) -> None:
-    """Draw a map, its points coloured by --label.
+    """Draw a map, its points colored by --label.
 
     The map is that of MODEL's own rows, that of the rows of DATA on it, or a file MAP that transform wrote.
     """
@@ -64,7 +64,7 @@ def _map_of_model(
 ) -> tuple[Any, Any]:
     import numpy as np
 
-    from tsee.cli.placing import load_model, open_matching, placed
+    from tsee.serving.placing import load_model, open_matching, placed
 
     model = load_model(folder, placement=placement, device=device)
     if data is None:
@@ -77,8 +77,8 @@ def _map_of_model(
 
 
 def _map_of_file(path: Path, voice: Voice, reading: dict[str, Any]) -> tuple[Any, Any]:
+    from tsee.exceptions import UnnamedColumnsError
     from tsee.files import open_table
-    from tsee.files.errors import UnnamedColumnsError
 
     given = {name: value for name, value in reading.items() if name != "columns"}
     columns = reading["columns"] or ["tsee0", "tsee1"]

@@ -58,8 +58,8 @@ def transform(
     Those that are there already are left alone, so the command can be given again after it was stopped, and any
     number of workers can be given it at once, on one machine or on many that share the disk.
     """
-    from tsee.cli.placing import load_model
-    from tsee.cli.shards import is_folder_of_maps
+    from tsee.serving.placing import load_model
+    from tsee.serving.shards import is_folder_of_maps
 
     voice = Voice(quiet, as_json)
     estimator = load_model(model, placement=placement, device=device)
@@ -80,8 +80,9 @@ def _place_file(
     voice: Voice, estimator: Any, data: Path, output: Path, reading: dict[str, Any], *, novelty: bool, quiet: bool
 ) -> int:
     """Write the map of one file, and give the number of its rows."""
-    from tsee.cli.placing import check_not_input, open_matching, write_places
-    from tsee.files import DataFileError, MapWriter
+    from tsee.exceptions import DataFileError
+    from tsee.files import MapWriter
+    from tsee.serving.placing import check_not_input, open_matching, write_places
 
     if novelty and not output.name.lower().endswith(WITH_COLUMNS):
         raise DataFileError(f"--novelty adds a column, which {str(output)!r} has no place for: use text or Parquet.")
@@ -105,8 +106,8 @@ def _place_folder(
     start: float,
 ) -> None:
     """Write a map for each file of a folder."""
-    from tsee.cli.shards import fingerprint, place_shards
-    from tsee.files import DataFileError
+    from tsee.exceptions import DataFileError
+    from tsee.serving.shards import fingerprint, place_shards
 
     notes = iter([voice])  # of the first file only: the others are alike
     silent = Voice(quiet=True)

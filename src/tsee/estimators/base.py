@@ -17,8 +17,10 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from tsee.batches import MemoryStore, seed_of, steps_per_epoch
 from tsee.checkpoint import Checkpoint, kept_seed
 from tsee.data import blocks, check_rows
+from tsee.distributed import all_max, all_offset, broadcast, rank
 from tsee.estimators.fitting import (
     PLACED_ROWS,
     Objective,
@@ -33,12 +35,10 @@ from tsee.estimators.fitting import (
     resolve_epochs,
 )
 from tsee.estimators.parameters import check_parameters
+from tsee.exceptions import DataWarning, warn
 from tsee.files.rows import Rows
-from tsee.messages import DataWarning, warn
 from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded
-from tsee.parallel import first_of, largest, rank, share
 from tsee.preprocessing import Inputs, fit_preprocessing
-from tsee.store import MemoryStore, seed_of, steps_per_epoch
 from tsee.training import train
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
-            Numbers of any dtype, in any unit: centring and a global scale are part of the model. Memory maps, arrays
+            Numbers of any dtype, in any unit: centering and a global scale are part of the model. Memory maps, arrays
             of h5py, zarr and dask, the rows of `tsee.files.open_table`, and paths to files that it can open are read
             by slice, and may be larger than memory: what training needs of them is then kept in a temporary file.
         y : ignored
@@ -79,7 +79,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         checked = copy.copy(self)  # takes what is fitted until the fit is done
         X = check_rows(checked, X, reset=True)
         n_features = X.shape[1]
-        if largest(n_features) != n_features or -largest(-n_features) != n_features:
+        if all_max(n_features) != n_features or -all_max(-n_features) != n_features:
             raise ValueError(f"X has {n_features} features in process {rank()}, and another number in another process.")
         if n_features < self.n_components:
             warn(
@@ -138,15 +138,15 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             seed = kept_seed(Path(self.checkpoint))
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31))
-        seed = int(first_of(torch.tensor(seed)))
+        seed = int(broadcast(torch.tensor(seed)))
         generator = torch.Generator().manual_seed(seed)
         inputs = Inputs(X, fit_preprocessing(X, self.n_inputs, generator))
-        start, n_rows = share(len(inputs))
+        start, n_rows = all_offset(len(inputs))
         automatic, n_steps = (
             steps_per_epoch(n_rows, resolve_batch_size(size, n_rows, self._n_batches))
             for size in (None, self.batch_size)
         )
-        if largest(n_steps - len(inputs) // 2) > 0 and n_rows > len(inputs):
+        if all_max(n_steps - len(inputs) // 2) > 0 and n_rows > len(inputs):
             raise ValueError(f"A process has too few of the {n_rows} rows for the {n_steps} batches of an epoch.")
         draws = torch.Generator().manual_seed(seed_of(seed, rank()))
         n_epochs = resolve_epochs(self.max_epochs, n_steps, automatic)
@@ -211,7 +211,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"Row {lost[0]} of X is too far from the data of fit to be placed: check its values.")
         return places
 
-    def map(
+    def to_html(
         self,
         path: str | PathLike[str],
         X: Any = None,
@@ -229,7 +229,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features), optional
             The rows to show. By default those of ``fit``.
         columns : DataFrame or dict of str to array-like of shape (n_samples,), optional
-            What is known of the rows; the first column colours the points at the start.
+            What is known of the rows; the first column colors the points at the start.
         images : array-like of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
             Pictures of the rows.
         title : str, optional
@@ -252,7 +252,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         >>> digits = load_digits()
         >>> see = DtSEE(max_epochs=1, random_state=0).fit(digits.data)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     page = see.map(f"{folder}/digits.html", columns={"digit": digits.target}, images=digits.images)
+        ...     page = see.to_html(f"{folder}/digits.html", columns={"digit": digits.target}, images=digits.images)
         ...     page.name
         'digits.html'
         """
@@ -277,7 +277,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         labels : array-like of shape (n_samples,), optional
-            What the points are coloured by: classes or amounts.
+            What the points are colored by: classes or amounts.
         title : str, optional
             The title.
         ax : matplotlib Axes, optional
@@ -287,7 +287,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         point_size : float, optional
             The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
         legend : bool, default True
-            Whether to write the names of (up to 100) classes or draw the colour bar.
+            Whether to write the names of (up to 100) classes or draw the color bar.
 
         Returns
         -------

@@ -14,15 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from tsee.data import blocks, check_rows, dense
+from tsee.distributed import all_gather
 from tsee.estimators.base import Deep, HighOrder, ParametricMap
 from tsee.estimators.fitting import PLACED_ROWS, Objective, Plan, places_by, resolve_perplexity
 from tsee.estimators.losses import PLACE_NEIGHBORS, Full, Neighborhoods, Noise, Own, Sampled, among
 from tsee.estimators.parameters import check_parameters, documented
-from tsee.exemplars import choose_centres, choose_points, take, take_own
-from tsee.messages import DataWarning, warn
+from tsee.exceptions import DataWarning, warn
+from tsee.exemplars import choose_centers, choose_points, take, take_own
 from tsee.neighbors import Candidates, candidates_of
-from tsee.novelty import Reach, few_of, gaps, spread_out
-from tsee.parallel import gathered
+from tsee.novelty import DistanceReference, exemplar_distances, sample_slices, subsample
 from tsee.preprocessing import Inputs
 from tsee.progress import progress_bar
 
@@ -30,17 +30,17 @@ __all__ = ["DtSEE", "HotSEE"]
 
 # Of more rows than this, as many are the exemplars: a search among them takes as long as two epochs of training.
 AUTO_POINTS = 2**16
-# Of centres, the more, the fewer rows of other kinds does one stand for; all contrasts but one take longer for more.
-AUTO_CENTRES, FEW_CENTRES = 8192, 2000
-# k-means sees this many rows, or so many for each centre: more would not move the centres.
-CENTRED_ROWS, CENTRED_SHARE = 2**19, 64
+# Of centers, the more, the fewer rows of other kinds does one stand for; all contrasts but one take longer for more.
+AUTO_CENTERS, FEW_CENTERS = 8192, 2000
+# k-means sees this many rows, or so many for each center: more would not move the centers.
+CENTERD_ROWS, CENTERD_SHARE = 2**19, 64
 NOISE_NEIGHBORS = 100
-# Of fewer exemplars every pair are neighbours: nothing is left to hold them apart.
+# Of fewer exemplars every pair are neighbors: nothing is left to hold them apart.
 FEWEST = 10
 
 
 class ExemplarMap(ParametricMap):
-    """Keeps the probabilities of neighbouring the exemplars (equations 8 to 12)."""
+    """Keeps the probabilities of neighboring the exemplars (equations 8 to 12)."""
 
     _n_batches = 32
     # What `fast` has other than the defaults.
@@ -105,12 +105,12 @@ class ExemplarMap(ParametricMap):
 
             own = partial(_own, chosen, plan.start)
         else:
-            automatic = AUTO_CENTRES if self.contrast == "sampled" else FEW_CENTRES
+            automatic = AUTO_CENTERS if self.contrast == "sampled" else FEW_CENTERS
             wanted = min(automatic, max(2, n_rows // 2)) if self.n_exemplars is None else self.n_exemplars
-            sample = choose_points(n_rows, max(CENTRED_ROWS, CENTRED_SHARE * wanted), generator) - plan.start
+            sample = choose_points(n_rows, max(CENTERD_ROWS, CENTERD_SHARE * wanted), generator) - plan.start
             sample = sample[(sample >= 0) & (sample < len(inputs))]
             with progress_bar(self.kmeans_iterations, "k-means", "update", verbose=bool(self.verbose)) as bar:
-                centres = choose_centres(
+                centers = choose_centers(
                     take_own(inputs, sample),
                     wanted,
                     seeding=self.seeding,
@@ -119,7 +119,7 @@ class ExemplarMap(ParametricMap):
                     device=plan.device,
                     progress=lambda done: bar.update(),
                 )
-            exemplars, fitted = centres.positions, {"exemplar_indices_": None}
+            exemplars, fitted = centers.positions, {"exemplar_indices_": None}
         if len(exemplars) < wanted and self.n_exemplars is not None:
             kind = "rows" if self.exemplars == "points" else "distinct rows"
             warn(
@@ -163,7 +163,7 @@ class ExemplarMap(ParametricMap):
         shares = np.empty(X.shape[0], dtype=np.float32)
         for rows in blocks(X.shape[0], PLACED_ROWS):
             parts = (slice(rows.start + part.start, rows.start + part.stop) for part in blocks(rows.stop - rows.start))
-            shares[rows] = self._reach.share_nearer(gaps(*self._inside_and_outside(X, parts), candidates))
+            shares[rows] = self._reach.share_nearer(exemplar_distances(*self._inside_and_outside(X, parts), candidates))
         return shares
 
     def _inside_and_outside(self, X: Any, parts: Iterable[slice]) -> tuple[Tensor, Tensor]:
@@ -189,8 +189,8 @@ class ExemplarMap(ParametricMap):
             super()._finish(X, start, inputs)
         self.exemplar_embedding_ = (by_network if placement == "forward" else refined).numpy().copy()
         self._reach = self._reach_to(self._candidates(), chosen, X, start)
-        few = Candidates(few_of(self._exemplar_inputs))
-        self._reach_of_few = self._reach_to(few, None if chosen is None else few_of(chosen), X, start)
+        few = Candidates(subsample(self._exemplar_inputs))
+        self._reach_of_few = self._reach_to(few, None if chosen is None else subsample(chosen), X, start)
 
     def _own_places(self, inputs: Tensor | Inputs, own: Tensor, rows: slice) -> np.ndarray:
         """The places of rows of fit, of which those that are exemplars have theirs without a search."""
@@ -200,13 +200,13 @@ class ExemplarMap(ParametricMap):
             places[others.numpy()] = self._places(inputs[rows][others])
         return places
 
-    def _reach_to(self, candidates: Candidates, chosen: Tensor | None, X: Any, start: int) -> Reach:
+    def _reach_to(self, candidates: Candidates, chosen: Tensor | None, X: Any, start: int) -> DistanceReference:
         """How far rows of fit are from exemplars; ``chosen`` says which rows these are themselves."""
         own = None
         if chosen is not None:
-            own = torch.cat([_own(chosen, start, rows) for rows in spread_out(X.shape[0])])
-        usual = gaps(*self._inside_and_outside(X, spread_out(X.shape[0])), candidates, own)
-        return Reach(gathered(usual).sort().values)
+            own = torch.cat([_own(chosen, start, rows) for rows in sample_slices(X.shape[0])])
+        usual = exemplar_distances(*self._inside_and_outside(X, sample_slices(X.shape[0])), candidates, own)
+        return DistanceReference(all_gather(usual).sort().values)
 
     def _places(self, inputs: Tensor) -> np.ndarray:
         check_parameters(self, "placement")
@@ -245,7 +245,7 @@ def _own(chosen: Tensor, start: int, rows: slice) -> Tensor:
 class DtSEE(Deep, ExemplarMap):
     """Deep t-distributed stochastic exemplar-centered embedding (dt-SEE): the default choice.
 
-    A deep network learns to keep each row's probabilities of neighbouring the exemplars. Halfway the exemplars are
+    A deep network learns to keep each row's probabilities of neighboring the exemplars. Halfway the exemplars are
     freed from the network and go to where the loss wants each of them, and the network learns these places. A new
     row is placed among its nearest exemplars, or by one pass through the network (see ``placement``).
 

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tsee.batches import Columns, MemoryStore, Store, new_store, seed_of
 from tsee.checkpoint import State
-from tsee.data import blocks
-from tsee.messages import DataWarning, TrainingWarning, warn
+from tsee.data import apply_padded, blocks
+from tsee.distributed import all_max, broadcast, rank
+from tsee.exceptions import DataWarning, TrainingWarning, warn
 from tsee.networks import FlatteningNetwork, Network
-from tsee.parallel import first_of, largest, rank
-from tsee.preprocessing import Inputs, evenly
+from tsee.preprocessing import Inputs
 from tsee.progress import progress_bar
-from tsee.store import Columns, MemoryStore, Store, new_store, seed_of
 from tsee.training import History, Loss
 
 __all__ = [
@@ -118,7 +118,7 @@ def read_rows(plan: Plan, objective: Objective, *, on_disk: bool, verbose: bool)
     """What training needs of each row, read once."""
     store: Store | None = None
     inputs, varies = plan.inputs, False
-    first = first_of(inputs[0:1])
+    first = broadcast(inputs[0:1])
     size = max(LEAST_READ, min(MOST_READ, READ_ENTRIES // inputs.shape[1]))
     with progress_bar(len(inputs), "reading", "row", verbose=verbose) as bar:
         for rows in blocks(len(inputs), size):
@@ -132,7 +132,7 @@ def read_rows(plan: Plan, objective: Objective, *, on_disk: bool, verbose: bool)
             store.append(columns)
             bar.update(len(block))
     assert store is not None
-    if not largest(varies):
+    if not all_max(varies):
         warn("All rows of X are equal: the map is a single place.", DataWarning)
     return store
 
@@ -185,7 +185,7 @@ def learn_in_stages(
 def places_by(network: nn.Module, inputs: Tensor) -> np.ndarray:
     """The places that a network gives to inputs, each of them whatever the others are."""
     device = next((p.device for p in network.parameters()), torch.device("cpu"))
-    parts = [evenly(network, inputs[rows].to(device)).cpu() for rows in blocks(len(inputs), TRANSFORM_ROWS)]
+    parts = [apply_padded(network, inputs[rows].to(device)).cpu() for rows in blocks(len(inputs), TRANSFORM_ROWS)]
     return torch.cat(parts).float().numpy()
 
 
@@ -263,7 +263,7 @@ def resolve_perplexity(perplexity: float, n_candidates: int, candidates: str) ->
 
 
 def check_network(network: nn.Module, rows: Tensor, n_components: int) -> None:
-    """Say that a network of the user's does not fit before an hour of neighbours has been computed."""
+    """Say that a network of the user's does not fit before an hour of neighbors has been computed."""
     if not any(p.requires_grad for p in network.parameters()):
         raise ValueError("The 'network' parameter must have weights to train; it has none.")
     try:

@@ -13,17 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from tsee.affinities import Affinities, conditional_probabilities, gaussian, precisions, to_double
-from tsee.data import blocks, blocks_in_cache
+from tsee.batches import Batch, Columns
+from tsee.data import blocks, blocks_in_cache, pad_rows
+from tsee.distributed import all_sum, broadcast, rank
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.fitting import Plan, places_by
+from tsee.exceptions import TrainingWarning, warn
 from tsee.layout import free_places, place_weights, settle
-from tsee.messages import TrainingWarning, warn
 from tsee.neighbors import Candidates, candidates_of, nearest
 from tsee.objectives import distance_loss, exemplar_loss, noise_contrastive_loss, sampled_loss
-from tsee.parallel import first_of, rank, total
-from tsee.preprocessing import filled_up
 from tsee.progress import progress_bar
-from tsee.store import Batch, Columns
 from tsee.training import Loss
 
 __all__ = ["Full", "Neighborhoods", "Noise", "Own", "Sampled", "among"]
@@ -53,8 +52,8 @@ class Full:
     def __init__(self, exemplars: Tensor, own: Own | None, perplexity: float, device: torch.device) -> None:
         self.exemplars, self.own, self.perplexity, self.device = exemplars.to(device), own, perplexity, device
         candidates = to_double(self.exemplars)
-        self.centre = candidates.mean(0)
-        self.candidates = candidates - self.centre
+        self.center = candidates.mean(0)
+        self.candidates = candidates - self.center
         self.half_norms = self.candidates.square().sum(1) / 2
 
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
@@ -76,7 +75,7 @@ class Full:
 
     def _distances(self, inputs: Tensor, own: Tensor | None) -> Tensor:
         """Squared, less what is the same for every exemplar, which probabilities do not depend on."""
-        rows = to_double(inputs.to(self.device)) - self.centre
+        rows = to_double(inputs.to(self.device)) - self.center
         table = 2 * torch.addmm(self.half_norms, rows, self.candidates.T, alpha=-1)
         if own is not None:
             mine = own.to(table.device)
@@ -97,7 +96,7 @@ class Neighborhoods:
             self._kept = Affinities(torch.zeros(shape, dtype=torch.int64), torch.zeros(shape))
 
     def __call__(self, inputs: Tensor, rows: slice) -> tuple[Affinities, Tensor | None]:
-        """The neighbours of a block of rows, and which exemplar each row is."""
+        """The neighbors of a block of rows, and which exemplar each row is."""
         own = None if self.own is None else self.own(rows)
         indices, distances = nearest(inputs, self.candidates, self.k, exclude=own)
         found = Affinities(indices, conditional_probabilities(distances, self.perplexity))
@@ -109,9 +108,9 @@ class Neighborhoods:
 
     @property
     def of_exemplars(self) -> Affinities:
-        """The neighbours of the exemplars among themselves, each found by the process that has its row."""
+        """The neighbors of the exemplars among themselves, each found by the process that has its row."""
         assert self._kept is not None
-        return Affinities(total(self._kept.indices), total(self._kept.probabilities))
+        return Affinities(all_sum(self._kept.indices), all_sum(self._kept.probabilities))
 
 
 class Noise:
@@ -126,7 +125,7 @@ class Noise:
             self.weight = self.n_others / self.n_noise if self.n_noise else 1.0
 
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
-        """The neighbours and their probabilities, and which exemplar a row is."""
+        """The neighbors and their probabilities, and which exemplar a row is."""
         found, own = self.around(inputs, rows)
         columns = {"near": found.indices.int(), "probabilities": found.probabilities}
         return columns if own is None else {**columns, "own": own.int()}
@@ -237,12 +236,12 @@ class Sampled:
                 freed, complete = free_places(
                     freed,
                     neighbors,
-                    # Nearer to the loss as it is: the clusters have been found, and neighbours want their room.
+                    # Nearer to the loss as it is: the clusters have been found, and neighbors want their room.
                     exaggeration=self.exaggeration**0.5,
                     n_iterations=steps,
                     progress=lambda done: bar.update(),
                 )
-        freed, complete = first_of(freed), bool(first_of(torch.tensor(float(complete))))
+        freed, complete = broadcast(freed), bool(broadcast(torch.tensor(float(complete))))
         if not complete:
             warn("The refinement was interrupted: the places found until then are kept.", TrainingWarning)
         return same_for_equal(exemplars, freed), complete
@@ -256,7 +255,7 @@ def among(inputs: Tensor, exemplars: Candidates, places: Tensor) -> Tensor:
     nearby = nearest(inputs, exemplars, k)
     for rows in blocks(len(inputs), SETTLED_ROWS):
         # Filled up: sums over few rows may be taken in another order than those over many.
-        indices, distances = (filled_up(part[rows]) for part in nearby)
+        indices, distances = (pad_rows(part[rows]) for part in nearby)
         settled = settle(places[indices], place_weights(distances))
         itself = distances[:, :1] <= ROUNDING * distances[:, -1:]
         settled = torch.where(itself, places[indices[:, 0]], settled)

@@ -10,27 +10,27 @@ import torch
 from torch import Tensor, nn
 
 from tsee.affinities import joint_probabilities
+from tsee.batches import Batch, smallest_batch
+from tsee.distributed import all_max
 from tsee.estimators.base import Deep, HighOrder, ParametricMap
 from tsee.estimators.fitting import Objective, Plan, resolve_perplexity
 from tsee.estimators.parameters import documented
 from tsee.objectives import pairwise_loss
-from tsee.parallel import largest
-from tsee.store import Batch, smallest_batch
 
 __all__ = ["HotSNE", "PtSNE"]
 
 
 class PairwiseMap(ParametricMap):
-    """Keeps the probabilities of neighbouring among the rows of each mini-batch (equations 1 to 6).
+    """Keeps the probabilities of neighboring among the rows of each mini-batch (equations 1 to 6).
 
-    Of several processes each has its share of the batch, and neighbours are sought among its own rows.
+    Of several processes each has its share of the batch, and neighbors are sought among its own rows.
     """
 
-    _n_batches = 8  # few and large: a row's neighbours must be in its batch
+    _n_batches = 8  # few and large: a row's neighbors must be in its batch
 
     def _make_objective(self, plan: Plan) -> Objective:
-        smallest = -int(largest(-smallest_batch(len(plan.inputs), plan.n_steps)))
-        perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbours in a batch (see batch_size)")
+        smallest = -int(all_max(-smallest_batch(len(plan.inputs), plan.n_steps)))
+        perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbors in a batch (see batch_size)")
 
         def loss_of(network: nn.Module, batch: Batch) -> Tensor:
             rows = batch["inputs"].to(plan.device)
@@ -41,9 +41,9 @@ class PairwiseMap(ParametricMap):
 
 @documented
 class PtSNE(Deep, PairwiseMap):
-    """Parametric t-SNE: a deep network that keeps the neighbours within mini-batches.
+    """Parametric t-SNE: a deep network that keeps the neighbors within mini-batches.
 
-    Its map depends on how batch size and perplexity go together, because neighbours are sought within a
+    Its map depends on how batch size and perplexity go together, because neighbors are sought within a
     batch; `DtSEE` is free of that and gives the better map. PtSNE is here to compare with.
 
     Parameters
@@ -103,7 +103,7 @@ class PtSNE(Deep, PairwiseMap):
 
 @documented
 class HotSNE(HighOrder, PairwiseMap):
-    """High-order t-SNE: the shallow network of equation 7 that keeps the neighbours within mini-batches.
+    """High-order t-SNE: the shallow network of equation 7 that keeps the neighbors within mini-batches.
 
     Parameters
     ----------

@@ -98,34 +98,34 @@ PARAMETERS: dict[str, Parameter] = {
     "perplexity": Parameter(
         "a number of at least 1",
         _real(1),
-        "How many neighbours a row is expected to have: among the exemplars in the exemplar methods, among "
+        "How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among "
         "the rows of its mini-batch in the pairwise ones. Where there are too few of them, a third of their "
         "number is used, with a warning; ``perplexity_`` is what took effect.",
     ),
     "exemplars": Parameter(
-        '"points" or "centres"',
-        _one_of("points", "centres"),
+        '"points" or "centers"',
+        _one_of("points", "centers"),
         'What a row is compared with: "points", rows of the data themselves (a row is never its own '
-        'exemplar), or "centres", k-means centres of the data as in the paper.',
+        'exemplar), or "centers", k-means centers of the data as in the paper.',
     ),
     "n_exemplars": Parameter(
         "an integer of at least 2 or None",
         _or_none(_whole(2)),
-        "How many exemplars. None takes every row as a point, 65,536 of them if there are more; or 8,192 centres, "
+        "How many exemplars. None takes every row as a point, 65,536 of them if there are more; or 8,192 centers, "
         'and 2,000 where the contrast is not "sampled" and more take longer (half the rows, if that is less). '
-        "Where the data hold fewer, those are used, with a warning; ``n_exemplars_`` is what took effect. Centres are "
-        "those of 524,288 rows, or 64 for each centre, drawn at random, where there are more.",
+        "Where the data hold fewer, those are used, with a warning; ``n_exemplars_`` is what took effect. Centers are "
+        "those of 524,288 rows, or 64 for each center, drawn at random, where there are more.",
     ),
     "seeding": Parameter(
         '"k-means||" or "random"',
         _one_of("k-means||", "random"),
-        "Where k-means starts: scalable k-means++, or random rows. Only for centres.",
+        "Where k-means starts: scalable k-means++, or random rows. Only for centers.",
     ),
-    "kmeans_iterations": Parameter("an integer of at least 0", _whole(0), "k-means updates. Only for centres."),
+    "kmeans_iterations": Parameter("an integer of at least 0", _whole(0), "k-means updates. Only for centers."),
     "contrast": Parameter(
         '"sampled", "full" or "noise"',
         _one_of("sampled", "full", "noise"),
-        'What the map is normalised over: "full", all exemplars in each batch (equation 12); "noise", the '
+        'What the map is normalized over: "full", all exemplars in each batch (equation 12); "noise", the '
         "nearest exemplars of each row and a sample of the others (the paper's noise-contrastive form); "
         '"sampled", the exemplars drawn for the rows of the batch, one each, at a cost that does not grow '
         "with the number of exemplars (each exemplar then counts as often as rows choose it).",
@@ -134,7 +134,7 @@ PARAMETERS: dict[str, Parameter] = {
         "a number above 0 or None",
         _or_none(_real(0, open_end=True)),
         "A factor on the attraction: above 1 it draws clusters together. The refinement takes its square root. None "
-        "takes 2 with points as exemplars; and 1 with centres, which stand for rows of more than one kind, and would "
+        "takes 2 with points as exemplars; and 1 with centers, which stand for rows of more than one kind, and would "
         'draw these together. Only for the "sampled" contrast.',
     ),
     "jitter": Parameter(
@@ -156,7 +156,7 @@ PARAMETERS: dict[str, Parameter] = {
         '"refined", "forward" or None',
         _one_of("refined", "forward", None),
         'How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest '
-        "exemplars, which keeps more of its neighbours and takes a search for them. None is refined where "
+        "exemplars, which keeps more of its neighbors and takes a search for them. None is refined where "
         "exemplars were refined and one row of ``fit`` in four, or more, is an exemplar. It may be changed on a fitted "
         "estimator; ``embedding_`` stays "
         "as it was fitted, and ``transform`` gives the rows their other places.",
@@ -176,7 +176,7 @@ PARAMETERS: dict[str, Parameter] = {
     "noise_weight": Parameter(
         'a number above 0 or "auto"',
         lambda value: value == "auto" if isinstance(value, str) else _real(0, open_end=True)(value),
-        'The weight of the drawn exemplars in the normaliser (K_e). "auto" is (z - z_e) / z_n, which makes '
+        'The weight of the drawn exemplars in the normalizer (K_e). "auto" is (z - z_e) / z_n, which makes '
         'it unbiased. Only for "noise".',
     ),
     "hidden_layers": Parameter(
@@ -187,8 +187,8 @@ PARAMETERS: dict[str, Parameter] = {
     "normalization": Parameter(
         '"layer", "batch" or None',
         _one_of(*NORMALIZATIONS),
-        "What normalises the values before each activation. None is the paper's network; batch "
-        "normalisation is folded into the weights after training.",
+        "What normalizes the values before each activation. None is the paper's network; batch "
+        "normalization is folded into the weights after training.",
     ),
     "activation": Parameter(
         ", ".join(f'"{name}"' for name in list(ACTIVATIONS)[:-1]) + f' or "{list(ACTIVATIONS)[-1]}"',

@@ -12,7 +12,7 @@ from tsee.plots import MOST_CLASSES
 
 __all__ = ["check_columns", "columns_of", "describe_column"]
 
-# Up to this many different words are categories, which have colours; more are texts, which are searched.
+# Up to this many different words are categories, which have colors; more are texts, which are searched.
 MOST_NAMES = 1000
 # As many are categories however few the rows are.
 FEW_NAMES = 20

@@ -16,7 +16,7 @@ from tsee.estimators.losses import PLACE_NEIGHBORS, ROUNDING
 from tsee.explorer.packing import Arrays
 from tsee.layout import PRECISION, SETTLING
 from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork
-from tsee.novelty import NEIGHBORS, few_of
+from tsee.novelty import NEIGHBORS, subsample
 
 __all__ = ["describe_model"]
 
@@ -82,7 +82,7 @@ def _describe_exemplars(estimator: ParametricMap) -> tuple[dict[str, Any], Array
         arrays["exemplarPlaces"] = estimator._exemplar_places.cpu().numpy().astype(np.float32)
     arrays["noveltyDistances"] = np.quantile(reach.distances.numpy(), SHARES).astype(np.float32)
     arrays["noveltyShares"] = SHARES.astype(np.float32)
-    arrays["exemplarInputs"] = (inputs if whole else few_of(inputs)).numpy()
+    arrays["exemplarInputs"] = (inputs if whole else subsample(inputs)).numpy()
     return description, arrays
 
 

@@ -21,14 +21,14 @@ from tsee.explorer.model import describe_model
 from tsee.explorer.packing import Arrays, pack
 from tsee.explorer.pictures import describe_pictures
 from tsee.files.replacing import beside, put_in_place
-from tsee.plots import COLOURS
+from tsee.plots import COLORS
 
 __all__ = ["write_map_page"]
 
-# The colours of `tsee.plots` for dark ground: hues as near to them as leaves no two nearer than 0.105 in OKLab for
+# The colors of `tsee.plots` for dark ground: hues as near to them as leaves no two nearer than 0.105 in OKLab for
 # normal, red-, green- and blue-blind sight.
-DARK_COLOURS = ["#8d92f5", "#efb42c", "#0cd5fc", "#d54463", "#498aa1"]
-DARK_COLOURS += ["#c98811", "#abfe73", "#9c53f7", "#a1c89c", "#fce1d9"]
+DARK_COLORS = ["#8d92f5", "#efb42c", "#0cd5fc", "#d54463", "#498aa1"]
+DARK_COLORS += ["#c98811", "#abfe73", "#9c53f7", "#a1c89c", "#fce1d9"]
 
 
 def write_map_page(
@@ -43,7 +43,7 @@ def write_map_page(
 ) -> Path:
     """Write a map as one HTML file, which opens offline and places new rows itself.
 
-    The page pans, zooms, colours, searches and selects. It carries the network, so that a CSV file that is dropped
+    The page pans, zooms, colors, searches and selects. It carries the network, so that a CSV file that is dropped
     on it is placed in the browser; neither the map nor what is dropped leaves it.
 
     Parameters
@@ -55,8 +55,8 @@ def write_map_page(
     path : path
         The file to write. An existing one is replaced.
     columns : DataFrame or dict of str to array-like of shape (n,), optional
-        What is known of the rows. The first column colours the points at the start. Words, and up to 100 different
-        whole numbers, are categories; other numbers have a colour scale; words that hardly repeat are texts to
+        What is known of the rows. The first column colors the points at the start. Words, and up to 100 different
+        whole numbers, are categories; other numbers have a color scale; words that hardly repeat are texts to
         search in. None and NaN are missing values.
     features : sequence of str, optional
         Names of the features, by which the columns of new data are found. Without it, the names of the DataFrame
@@ -121,7 +121,7 @@ def write_map_page(
         "columns": described,
         "pictures": pictures,
         "model": model,
-        "colours": {"light": COLOURS, "dark": DARK_COLOURS},
+        "colors": {"light": COLORS, "dark": DARK_COLORS},
     }
     return _replace(Path(path), _html(title, pack(description, arrays)))
 
@@ -163,7 +163,7 @@ def _html(title: str, payload: str) -> str:
         "{{style}}": (web / "page.css").read_text(encoding="utf-8"),
         "{{payload}}": payload,
         "{{script}}": script,
-        "{{licences}}": (web / "LICENSES.txt").read_text(encoding="utf-8").replace("--", "- -"),
+        "{{licenses}}": (web / "LICENSES.txt").read_text(encoding="utf-8").replace("--", "- -"),
     }
     page = []
     for piece in template.replace("}}", "}}\0").replace("{{", "\0{{").split("\0"):

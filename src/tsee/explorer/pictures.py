@@ -29,24 +29,24 @@ def describe_pictures(images: Any, n_rows: int) -> tuple[dict[str, Any] | None, 
         )
     if images.ndim == 4 and images.shape[3] not in (1, 3):
         raise ValueError(
-            "The 'images' parameter of write_map_page must have 1 or 3 colours, as its last dimension. "
+            "The 'images' parameter of write_map_page must have 1 or 3 colors, as its last dimension. "
             f"Got {images.shape[3]} instead."
         )
     shrink = -(-max(images.shape[1:3]) // LARGEST_SIDE)
     height, width = images.shape[1] // shrink, images.shape[2] // shrink
-    colours = images.shape[3] if images.ndim == 4 else 1
-    size = max(1, height * width * colours)
+    colors = images.shape[3] if images.ndim == 4 else 1
+    size = max(1, height * width * colors)
     rows = np.arange(n_rows)
     if n_rows * size > MOST_BYTES:
         rows = np.sort(np.random.default_rng(0).choice(n_rows, max(1, MOST_BYTES // size), replace=False))
-    chosen = images[rows].reshape(len(rows), *images.shape[1:3], colours)
+    chosen = images[rows].reshape(len(rows), *images.shape[1:3], colors)
     chosen = chosen[:, : height * shrink, : width * shrink].astype(np.float32)
-    chosen = chosen.reshape(len(rows), height, shrink, width, shrink, colours).mean((2, 4))
+    chosen = chosen.reshape(len(rows), height, shrink, width, shrink, colors).mean((2, 4))
     if images.dtype != np.uint8:
         low, high = np.nanmin(chosen), np.nanmax(chosen)
         chosen = np.nan_to_num((chosen - low) * (255 / max(float(high - low), 1e-30)))
     pixels = np.clip(np.round(chosen / SHADE) * SHADE, 0, 255).astype(np.uint8)
-    description = {"height": height, "width": width, "colours": colours, "pixels": "pictures"}
+    description = {"height": height, "width": width, "colors": colors, "pixels": "pictures"}
     arrays = {"pictures": pixels}
     if len(rows) < n_rows:
         description["rows"] = "pictureRows"

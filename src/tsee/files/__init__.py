@@ -1,6 +1,6 @@
 """Data files: opened as rows that are read by slice, and maps written beside what they came from."""
 
-from tsee.files.errors import DataFileError
+from tsee.exceptions import DataFileError
 from tsee.files.opening import open_table
 from tsee.files.table import Table
 from tsee.files.writing import MapWriter, write_map

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from tsee.files.errors import DataFileError, UnnamedColumnsError, check_known, listed, reading, require
+from tsee.exceptions import DataFileError, UnnamedColumnsError
+from tsee.files.errors import check_known, listed, reading, require
 from tsee.files.rows import ArrayRows, FileArray, JoinedRows, Rows, SparseRows, check_numeric
 from tsee.files.scratch import Scratch
 from tsee.files.table import Table

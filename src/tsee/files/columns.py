@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tsee.files.errors import DataFileError, check_known, listed, reading
+from tsee.exceptions import DataFileError
+from tsee.files.errors import check_known, listed, reading
 
 __all__ = ["Aside", "Selection", "all_different", "named_like_identifier", "select", "unique_names"]
 

@@ -11,18 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["DataFileError", "UnnamedColumnsError", "check_known", "listed", "obstacle", "reading", "require"]
+from tsee.exceptions import DataFileError
 
-
-class DataFileError(ValueError):
-    """A data file cannot be read or written; one sentence says where, why and what to do.
-
-    Rows are counted from 1, without the header; so are columns that have no name.
-    """
-
-
-class UnnamedColumnsError(DataFileError):
-    """Columns were asked for by name in a file whose columns have none."""
+__all__ = ["check_known", "listed", "obstacle", "reading", "require"]
 
 
 def obstacle(path: Path) -> str | None:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from tsee.exceptions import DataFileError, UnnamedColumnsError
 from tsee.files.columns import Aside
-from tsee.files.errors import DataFileError, UnnamedColumnsError, check_known, listed, reading, require
+from tsee.files.errors import check_known, listed, reading, require
 from tsee.files.rows import ArrayRows, ChosenColumns, Rows, SparseRows, check_numeric
 from tsee.files.table import Table
 

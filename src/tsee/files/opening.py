@@ -8,8 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from tsee.exceptions import DataFileError
 from tsee.files import arrays, h5ad, parquet, text
-from tsee.files.errors import DataFileError, reading
+from tsee.files.errors import reading
 from tsee.files.table import Table
 
 __all__ = ["data_files", "has_columns", "is_zarr", "open_table"]

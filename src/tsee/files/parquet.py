@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from tsee.exceptions import DataFileError
 from tsee.files.columns import Aside, all_different, select
-from tsee.files.errors import DataFileError, listed, reading, require
+from tsee.files.errors import listed, reading, require
 from tsee.files.rows import FileArray, Rows
 from tsee.files.scratch import NumberSpill, Scratch
 from tsee.files.table import Table

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from tsee.files.errors import DataFileError, listed, reading
+from tsee.exceptions import DataFileError
+from tsee.files.errors import listed, reading
 
 __all__ = ["ArrayRows", "ChosenColumns", "FileArray", "JoinedRows", "RowRange", "Rows", "SparseRows", "check_numeric"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tsee.files.errors import DataFileError
+from tsee.exceptions import DataFileError
 from tsee.files.rows import FileArray
 
 __all__ = ["NumberSpill", "Scratch", "TextColumn", "TextSpill", "writing"]

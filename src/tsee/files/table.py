@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tsee.exceptions import DataFileError
 from tsee.files.columns import Aside
-from tsee.files.errors import DataFileError, reading
+from tsee.files.errors import reading
 from tsee.files.rows import Rows
 
 __all__ = ["Table"]

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from tsee.exceptions import DataFileError
 from tsee.files.columns import Aside, Selection, all_different, named_like_identifier, select, unique_names
-from tsee.files.errors import DataFileError, reading
+from tsee.files.errors import reading
 from tsee.files.rows import ArrayRows, FileArray
 from tsee.files.scratch import NumberSpill, Scratch, TextColumn, TextSpill
 from tsee.files.table import Table

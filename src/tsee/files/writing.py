@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tsee.files.errors import DataFileError, listed, obstacle, require
+from tsee.exceptions import DataFileError
+from tsee.files.errors import listed, obstacle, require
 from tsee.files.h5ad import put_obsm
 from tsee.files.replacing import beside, put_in_place
 from tsee.files.table import Table

@@ -40,8 +40,8 @@ class Candidates:
 
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows
-        self.centre = rows.mean(0)
-        self.factors = factors_of(rows - self.centre)
+        self.center = rows.mean(0)
+        self.factors = factors_of(rows - self.center)
         self.largest = self.factors[:, -1].max()
 
     @property
@@ -136,7 +136,7 @@ def columns_of_smallest(values: Tensor, k: int) -> Tensor:
         return values.topk(k, dim=1, largest=False, sorted=False).indices
     n_groups = columns // size
     whole = n_groups * size
-    # Here a group is every n_groups-th column: along the rows the minimum is vectorised.
+    # Here a group is every n_groups-th column: along the rows the minimum is vectorized.
     least = values[:, :whole].view(rows, size, n_groups).amin(1)
     chosen = least.topk(k, dim=1, largest=False, sorted=False).indices  # (rows, k)
     members = chosen[:, :, None] + n_groups * torch.arange(size, device=values.device)

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from tsee.data import blocks
+from tsee.data import apply_padded, blocks
 from tsee.neighbors.candidates import FEW_QUERIES, Candidates, Space, columns_of_smallest, factors_of, queries_of
-from tsee.preprocessing import evenly
 
 __all__ = ["Cells", "candidates_of"]
 
@@ -40,17 +39,17 @@ class Cells(Candidates):
         Which candidates these are, -1 for none.
     first, n_chunks : Tensor of shape (n_cells,), int64
         The first chunk of each cell, and how many it has.
-    centres : Tensor of shape (n_cells, d + 1)
-        Factors of the centres.
+    centers : Tensor of shape (n_cells, d + 1)
+        Factors of the centers.
     """
 
     def __init__(self, rows: Tensor) -> None:
         super().__init__(rows)
         n_cells = max(1, len(rows) // CELL_ROWS)
-        centred = rows - self.centre
-        self.centres = _centres_of_cells(centred, n_cells)
-        used, home = _cells_of(centred, self.centres).unique(return_inverse=True)  # none without members
-        self.centres, n_cells = self.centres[used], len(used)
+        centered = rows - self.center
+        self.centers = _centres_of_cells(centered, n_cells)
+        used, home = _cells_of(centered, self.centers).unique(return_inverse=True)  # none without members
+        self.centers, n_cells = self.centers[used], len(used)
         sizes = torch.bincount(home, minlength=n_cells)
         self.n_chunks = (sizes + CHUNK - 1) // CHUNK
         self.first = self.n_chunks.cumsum(0) - self.n_chunks
@@ -78,7 +77,7 @@ class Cells(Candidates):
 
     def smallest_scores(self, queries: Tensor, k: int, exclude: Tensor | None, space: Space) -> tuple[Tensor, Tensor]:
         # Evenly: the cells of a query may not hang on how many other queries there are.
-        distances = evenly(lambda rows: rows @ self.centres.T, queries)
+        distances = apply_padded(lambda rows: rows @ self.centers.T, queries)
         cells = distances.topk(self.n_searched, dim=1, largest=False).indices  # (n, searched)
         if len(queries) < FEW_QUERIES:
             return self._one_by_one(queries, cells, k, exclude)
@@ -145,7 +144,7 @@ class Cells(Candidates):
         begins[order] = ends - lengths.flatten()[order]
         scores = space.take(int(ends[-1]) * CHUNK, queries)
         grouped = queries.index_select(0, order // searched)
-        counts = torch.bincount(cells.flatten(), minlength=len(self.centres))
+        counts = torch.bincount(cells.flatten(), minlength=len(self.centers))
         sizes = self.n_chunks * CHUNK
         row = start = 0
         for first, size, count in zip((self.first * CHUNK).tolist(), sizes.tolist(), counts.tolist(), strict=True):
@@ -162,20 +161,20 @@ def candidates_of(rows: Tensor, k: int) -> Candidates:
 
 
 def _centres_of_cells(rows: Tensor, n_cells: int) -> Tensor:
-    """Factors of centres, by a few updates of k-means over some of the rows, evenly over all of them.
+    """Factors of centers, by a few updates of k-means over some of the rows, evenly over all of them.
 
-    `choose_centres` has the processes of a group share its work: a search is each process's own.
+    `choose_centers` has the processes of a group share its work: a search is each process's own.
     """
     sample = rows[:: max(1, len(rows) // (SAMPLE_ROWS * n_cells))]
-    centres = sample[torch.arange(n_cells) * len(sample) // n_cells]
+    centers = sample[torch.arange(n_cells) * len(sample) // n_cells]
     for _ in range(UPDATES):
-        home = _cells_of(sample, factors_of(centres))
+        home = _cells_of(sample, factors_of(centers))
         counts = torch.bincount(home, minlength=n_cells)[:, None]
-        sums = torch.zeros_like(centres).index_add_(0, home, sample)
-        centres = torch.where(counts > 0, sums / counts.clamp_min(1), centres)
-    return factors_of(centres)
+        sums = torch.zeros_like(centers).index_add_(0, home, sample)
+        centers = torch.where(counts > 0, sums / counts.clamp_min(1), centers)
+    return factors_of(centers)
 
 
-def _cells_of(rows: Tensor, centres: Tensor) -> Tensor:
-    """Which of the centres is nearest to each row."""
-    return torch.cat([(queries_of(rows[part]) @ centres.T).argmin(1) for part in blocks(len(rows))])
+def _cells_of(rows: Tensor, centers: Tensor) -> Tensor:
+    """Which of the centers is nearest to each row."""
+    return torch.cat([(queries_of(rows[part]) @ centers.T).argmin(1) for part in blocks(len(rows))])

@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-from tsee.data import blocks
+from tsee.data import apply_padded, blocks
 from tsee.neighbors.candidates import FEW_QUERIES, Candidates, Space, columns_of_smallest, queries_of
-from tsee.preprocessing import evenly
 
 __all__ = ["nearest"]
 
@@ -105,10 +104,10 @@ def _nearest_block(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The k nearest, their squared distances, and whether no other can be as near, given what rounding loses."""
     wanted = min(k + MARGIN, len(candidates.rows))
-    centred = block - candidates.centre
-    score, found = candidates.smallest_scores(queries_of(centred), wanted, exclude, space)
+    centered = block - candidates.center
+    score, found = candidates.smallest_scores(queries_of(centered), wanted, exclude, space)
     farthest = score.amax(1)
-    half_norm = centred.square().sum(1) / 2
+    half_norm = centered.square().sum(1) / 2
     found, squared = _in_order(block, candidates, score, found, k)
     certain = (squared[:, -1] / 2 < farthest + half_norm - _bound(half_norm, candidates)) & torch.isfinite(farthest)
     if wanted == len(candidates.rows):
@@ -123,13 +122,13 @@ def _nearest_precisely(block: Tensor, candidates: Candidates, k: int, exclude: T
     """
     precise = candidates.precise
     wanted = min(k + MARGIN, len(precise.rows))
-    centred = block.double() - precise.centre
-    scores = evenly(lambda rows: rows @ precise.factors.T, queries_of(centred))  # (rows, candidates)
+    centered = block.double() - precise.center
+    scores = apply_padded(lambda rows: rows @ precise.factors.T, queries_of(centered))  # (rows, candidates)
     if exclude is not None:
         known = torch.nonzero(exclude >= 0).squeeze(1)
         scores[known, exclude[known]] = torch.inf
     last = scores.gather(1, columns_of_smallest(scores, wanted)).amax(1, keepdim=True)
-    bound = _bound(centred.square().sum(1, keepdim=True) / 2, precise)
+    bound = _bound(centered.square().sum(1, keepdim=True) / 2, precise)
     # Those nearer than the last and those that tie with it, a row after the other; in a row the nearer ones first.
     row, found = torch.nonzero(~(scores > last + bound)).unbind(1)
     tied = ~(scores[row, found] < (last - bound)[row, 0])

@@ -1,14 +1,14 @@
 """Still pictures of maps and of how good they are. matplotlib is imported only when one is drawn."""
 
-from tsee.plots.canvas import COLOURS, UNLABELLED
-from tsee.plots.colouring import MOST_CLASSES
+from tsee.plots.canvas import COLORS, UNLABELED
+from tsee.plots.coloring import MOST_CLASSES
 from tsee.plots.curves import knn_curve, quality_curve, training_curve
 from tsee.plots.maps import compare, scatter
 
 __all__ = [
-    "COLOURS",
+    "COLORS",
     "MOST_CLASSES",
-    "UNLABELLED",
+    "UNLABELED",
     "compare",
     "knn_curve",
     "quality_curve",

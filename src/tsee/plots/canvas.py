@@ -1,4 +1,4 @@
-"""What all pictures share: colours, matplotlib when it is wanted, and the way into a file."""
+"""What all pictures share: colors, matplotlib when it is wanted, and the way into a file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "DPI", "FAINT", "GREY", "INK", "UNLABELLED", "check_path", "new_figure", "save"]
+__all__ = ["COLORS", "DPI", "FAINT", "GREY", "INK", "UNLABELED", "check_path", "new_figure", "save"]
 
-# Ten colours for white ground. For normal, red-, green- and blue-blind sight (Machado et al. 2009) no two are
+# Ten colors for white ground. For normal, red-, green- and blue-blind sight (Machado et al. 2009) no two are
 # nearer than 0.095 in OKLab, where the usual tab10 has a pair at 0.007. The first few are the furthest apart.
-COLOURS = ["#526db0", "#ff8804", "#06c9ff", "#c93f4e", "#24475e"]
-COLOURS += ["#7b4113", "#86b977", "#702dab", "#009891", "#e898c7"]
-UNLABELLED = "#c9ccd1"
+COLORS = ["#526db0", "#ff8804", "#06c9ff", "#c93f4e", "#24475e"]
+COLORS += ["#7b4113", "#86b977", "#702dab", "#009891", "#e898c7"]
+UNLABELED = "#c9ccd1"
 # Titles and names; numbers beside axes; grid lines.
 INK, GREY, FAINT = "#24292f", "#6b727a", "#e4e7eb"
 # Of a file, in pixels an inch.

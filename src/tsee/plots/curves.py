@@ -1,4 +1,4 @@
-"""Curves: how training went, and how good maps are for neighbourhoods of every size."""
+"""Curves: how training went, and how good maps are for neighborhoods of every size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tsee.files.errors import listed
-from tsee.plots.canvas import COLOURS, INK, PathLike, check_path, new_figure, save
+from tsee.plots.canvas import COLORS, INK, PathLike, check_path, new_figure, save
 from tsee.plots.inputs import check_labels, map_of
 from tsee.plots.lines import Line, draw_lines, name_ends
 
@@ -100,7 +100,7 @@ def knn_curve(
     ax: Axes | None = None,
     path: PathLike | None = None,
 ) -> Axes:
-    """Draw the error of k-NN on maps against the number of neighbours ``k``.
+    """Draw the error of k-NN on maps against the number of neighbors ``k``.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def knn_curve(
     labels_test : array-like of shape (m,), optional
         The classes of the held-out points.
     k : sequence of int, default 1 to 10
-        The numbers of neighbours.
+        The numbers of neighbors.
     title : str, optional
         The title.
     ax : matplotlib Axes, optional
@@ -162,7 +162,7 @@ def quality_curve(
     ax: Axes | None = None,
     path: PathLike | None = None,
 ) -> Axes:
-    """Draw the Quality Score of maps against the size ``k`` of the neighbourhood.
+    """Draw the Quality Score of maps against the size ``k`` of the neighborhood.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def quality_curve(
     maps_test : array-like of shape (m, c), or mapping of str to such, optional
         The maps of the held-out data, by the same names.
     k : sequence of int, default 1 and 10, 20, ..., 100
-        The sizes of the neighbourhood.
+        The sizes of the neighborhood.
     title : str, optional
         The title.
     ax : matplotlib Axes, optional
@@ -229,7 +229,7 @@ def _stages(histories: dict[str, Any]) -> dict[bool, list[Line]]:
         for refined in (False, True):
             points = [(epoch, loss) for epoch, (loss, after) in epochs if after == refined]
             if points:
-                stages.setdefault(refined, []).append(Line(points, name, COLOURS[i % len(COLOURS)]))
+                stages.setdefault(refined, []).append(Line(points, name, COLORS[i % len(COLORS)]))
     if not stages:
         raise ValueError("There is no loss to draw: training was interrupted before the end of its first epoch.")
     return dict(sorted(stages.items()))
@@ -256,14 +256,14 @@ def _curve(
     for i, (name, Y) in enumerate(named.items()):
         found = values(Y, tests[name])
         sizes = sorted(found)
-        lines.append(Line([(size, 100 * found[size]) for size in sizes], name, COLOURS[i % len(COLOURS)]))
+        lines.append(Line([(size, 100 * found[size]) for size in sizes], name, COLORS[i % len(COLORS)]))
     if ax is None:
         ax = figure.add_subplot()
     draw_lines(ax, lines)
     if len(sizes) <= MOST_TICKS:
         ax.set_xticks(sizes)
     ax.set_ylim(0, max(1.0, ax.get_ylim()[1]))
-    ax.set_xlabel("neighbours k", color=INK)
+    ax.set_xlabel("neighbors k", color=INK)
     ax.set_ylabel(what, color=INK)
     if title is not None:
         ax.set_title(title, fontsize=14)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsee.plots.colouring import Floats
+from tsee.plots.coloring import Floats
 
 __all__ = ["as_array", "check_labels", "check_map", "map_of", "named_maps"]
 

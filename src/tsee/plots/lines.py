@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tsee.plots.canvas import COLOURS, FAINT, GREY
+from tsee.plots.canvas import COLORS, FAINT, GREY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ class Line:
 
     points: Sequence[tuple[float, float]]
     name: str = ""
-    colour: str = COLOURS[0]
+    color: str = COLORS[0]
     marker: str = "o"
     dashed: bool = False
 
@@ -36,10 +36,10 @@ def draw_lines(ax: Axes, lines: list[Line]) -> None:
     for line in lines:
         x, y = zip(*line.points, strict=True)
         if line.dashed:
-            ax.plot(x, y, color=line.colour, linestyle=(0, (4, 2)), linewidth=1.3)
+            ax.plot(x, y, color=line.color, linestyle=(0, (4, 2)), linewidth=1.3)
         else:
             marker = line.marker if len(x) <= MOST_MARKS else "none"
-            ax.plot(x, y, color=line.colour, marker=marker, markersize=4.5, linewidth=1.8)
+            ax.plot(x, y, color=line.color, marker=marker, markersize=4.5, linewidth=1.8)
     ax.grid(axis="y", color=FAINT, linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
@@ -69,6 +69,6 @@ def name_ends(ax: Axes, lines: list[Line]) -> None:
     for line, shift in zip(named, (moved - heights) / point, strict=True):
         x, y = line.points[-1]
         if x < right:  # a trace of dots leads from where it ends to its name
-            ax.plot([x, right], [y, y], color=line.colour, linewidth=0.8, linestyle=":", alpha=0.6)
+            ax.plot([x, right], [y, y], color=line.color, linewidth=0.8, linestyle=":", alpha=0.6)
         text = ax.annotate(line.name, (right, y), xytext=(9, shift), textcoords="offset points", va="center")
-        text.set(color=line.colour, fontsize=NAME_SIZE, weight="bold", annotation_clip=False, parse_math=False)
+        text.set(color=line.color, fontsize=NAME_SIZE, weight="bold", annotation_clip=False, parse_math=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsee.plots.canvas import GREY, INK, PathLike, check_path, new_figure, save
-from tsee.plots.colouring import MOST_CLASSES, Colouring, Floats, colour_by
+from tsee.plots.coloring import MOST_CLASSES, Coloring, Floats, color_by
 from tsee.plots.inputs import check_labels, check_map, named_maps
 from tsee.plots.naming import name_classes
 from tsee.plots.shading import shade
@@ -38,13 +38,13 @@ def scatter(
     point_size: float | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw a map, its points coloured by their labels.
+    """Draw a map, its points colored by their labels.
 
-    Names, and up to 100 different whole numbers, are classes: each has a colour, and its name stands in its
-    midst. Other numbers are amounts and have a colour bar. Points without a label (None or NaN) are grey.
+    Names, and up to 100 different whole numbers, are classes: each has a color, and its name stands in its
+    midst. Other numbers are amounts and have a color bar. Points without a label (None or NaN) are gray.
 
     More than 100,000 points are drawn as one image at the resolution of a file. The denser they are, the fuller its
-    colour, on a logarithmic scale, and a lone point still shows. Where classes overlap, their colours mix by the
+    color, on a logarithmic scale, and a lone point still shows. Where classes overlap, their colors mix by the
     numbers of points; of amounts, the mean is shown.
 
     Parameters
@@ -52,7 +52,7 @@ def scatter(
     Y : array-like of shape (n, 2)
         The map.
     labels : array-like of shape (n,), optional
-        What the points are coloured by.
+        What the points are colored by.
     title : str, optional
         The title.
     ax : matplotlib Axes, optional
@@ -62,7 +62,7 @@ def scatter(
     point_size : float, optional
         The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
     legend : bool, default True
-        Whether to write the names of (up to 100) classes or draw the colour bar.
+        Whether to write the names of (up to 100) classes or draw the color bar.
 
     Returns
     -------
@@ -81,20 +81,20 @@ def scatter(
     _check_size(point_size, "scatter")
     check_path(path, "scatter")
     figure = new_figure(6.4, 6.4)
-    colouring = colour_by(values)
+    coloring = color_by(values)
     if ax is None:
-        if colouring.scale is not None and legend:
+        if coloring.scale is not None and legend:
             figure.set_figwidth(7.6)
         ax = figure.add_subplot()
     if title is not None:
         ax.set_title(title, fontsize=14)
     _lay_out(ax)
-    if legend and colouring.scale is not None:
-        _add_bar(ax.figure, colouring, ax)
+    if legend and coloring.scale is not None:
+        _add_bar(ax.figure, coloring, ax)
     ax.figure.figure.draw_without_rendering()  # so that the layout is final
-    _draw(ax, points, colouring, point_size)
-    if legend and 0 < len(colouring.names) <= MOST_CLASSES:
-        name_classes(ax, points, colouring)
+    _draw(ax, points, coloring, point_size)
+    if legend and 0 < len(coloring.names) <= MOST_CLASSES:
+        name_classes(ax, points, coloring)
     save(ax, path)
     return ax
 
@@ -109,7 +109,7 @@ def compare(
     point_size: float | None = None,
     legend: bool = True,
 ) -> Figure:
-    """Draw several maps of the same data side by side, in the same colours.
+    """Draw several maps of the same data side by side, in the same colors.
 
     Each fills its own panel: the units of a map mean nothing, so that there is no scale to share.
 
@@ -118,9 +118,9 @@ def compare(
     maps : mapping of str to array-like of shape (n, 2) or fitted estimator
         The maps, or estimators whose ``embedding_`` is one, by name.
     labels : array-like of shape (n,), optional
-        What the points are coloured by, as in `scatter`.
+        What the points are colored by, as in `scatter`.
     k : int, optional
-        Write the error of k-NN on each map under its name: the share of labelled points, each left out, whose
+        Write the error of k-NN on each map under its name: the share of labeled points, each left out, whose
         class is not that of their ``k`` nearest.
     title : str, optional
         The title of all.
@@ -129,7 +129,7 @@ def compare(
     point_size : float, optional
         The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
     legend : bool, default True
-        Whether to draw a legend of up to 30 classes, to write more of them on the maps, or to draw a colour bar.
+        Whether to draw a legend of up to 30 classes, to write more of them on the maps, or to draw a color bar.
 
     Returns
     -------
@@ -154,8 +154,8 @@ def compare(
     columns = -(-len(named) // rows)
     above = 0.35 if k is None else 0.55
     figure = new_figure(PANEL * columns, (PANEL + above) * rows + (0.4 if title else 0), wspace=0.04, hspace=0.06)
-    colouring = colour_by(values)
-    errors = None if k is None else _errors(named, values, colouring, k)
+    coloring = color_by(values)
+    errors = None if k is None else _errors(named, values, coloring, k)
     panels = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for ax in panels[len(named) :]:
         ax.remove()
@@ -168,16 +168,16 @@ def compare(
             ax.text(0.5, 1.01, text, transform=ax.transAxes, ha="center", va="bottom", fontsize=10, color=GREY)
     if title is not None:
         figure.suptitle(title, fontsize=15, color=INK)
-    if legend and colouring.scale is not None:
+    if legend and coloring.scale is not None:
         figure.set_figwidth(figure.get_figwidth() + 0.8)
-        _add_bar(figure, colouring, panels)
-    elif legend and 0 < len(colouring.names) <= LEGEND_CLASSES:
-        _add_legend(figure, colouring)
+        _add_bar(figure, coloring, panels)
+    elif legend and 0 < len(coloring.names) <= LEGEND_CLASSES:
+        _add_legend(figure, coloring)
     figure.draw_without_rendering()  # so that the layout is final
     for ax, points in zip(panels, named.values(), strict=True):
-        _draw(ax, points, colouring, point_size)
-        if legend and LEGEND_CLASSES < len(colouring.names) <= MOST_CLASSES:
-            name_classes(ax, points, colouring)
+        _draw(ax, points, coloring, point_size)
+        if legend and LEGEND_CLASSES < len(coloring.names) <= MOST_CLASSES:
+            name_classes(ax, points, coloring)
     save(figure, path)
     return figure
 
@@ -187,12 +187,12 @@ def _check_size(point_size: float | None, caller: str) -> None:
         raise ValueError(f"The 'point_size' parameter of {caller} must be > 0. Got {point_size!r} instead.")
 
 
-def _errors(named: dict[str, Floats], values: NDArray[Any], colouring: Colouring, k: int) -> dict[str, float]:
+def _errors(named: dict[str, Floats], values: NDArray[Any], coloring: Coloring, k: int) -> dict[str, float]:
     from tsee.metrics import knn_error  # with torch, which a picture alone can do without
 
-    if not colouring.names:
+    if not coloring.names:
         raise ValueError("The 'k' parameter of compare needs labels that are classes: leave it out, or give such.")
-    known = colouring.known
+    known = coloring.known
     return {name: knn_error(Y[known], values[known], k=k)[k] for name, Y in named.items()}
 
 
@@ -203,24 +203,24 @@ def _lay_out(ax: Axes) -> None:
     ax.margins(0.03)
 
 
-def _draw(ax: Axes, points: Floats, colouring: Colouring, size: float | None) -> None:
+def _draw(ax: Axes, points: Floats, coloring: Coloring, size: float | None) -> None:
     """Draw points as dots or as shades of their density: those without a label, then the others over them."""
-    for chosen, n_alike in ((~colouring.known, len(points)), (colouring.known, int(colouring.known.sum()))):
+    for chosen, n_alike in ((~coloring.known, len(points)), (coloring.known, int(coloring.known.sum()))):
         if not chosen.any():
             continue
         # A few points with a label are large enough to be found among very many without.
         diameter = size or _diameter(ax, n_alike)
         if int(chosen.sum()) > MOST_DOTS:
-            shade(ax, points[chosen], *colouring.mixing(chosen), diameter)
+            shade(ax, points[chosen], *coloring.mixing(chosen), diameter)
         else:
-            _draw_dots(ax, points[chosen], colouring.colours[chosen], diameter)
+            _draw_dots(ax, points[chosen], coloring.colors[chosen], diameter)
 
 
-def _draw_dots(ax: Axes, points: Floats, colours: Floats, diameter: float) -> None:
+def _draw_dots(ax: Axes, points: Floats, colors: Floats, diameter: float) -> None:
     order = np.random.default_rng(0).permutation(len(points))  # so that no class hides another
     alpha = float(np.clip(1.3 - 0.13 * np.log10(len(points)), 0.5, 0.9))
     x, y = points[order].T
-    ax.scatter(x, y, c=colours[order], s=diameter**2, alpha=alpha, linewidths=0, rasterized=True)
+    ax.scatter(x, y, c=colors[order], s=diameter**2, alpha=alpha, linewidths=0, rasterized=True)
 
 
 def _diameter(ax: Axes, n_points: int) -> float:
@@ -229,25 +229,25 @@ def _diameter(ax: Axes, n_points: int) -> float:
     return float(np.clip(np.sqrt(area / 5 / n_points), 0.8, 5))
 
 
-def _add_bar(figure: Any, colouring: Colouring, ax: Any) -> None:
-    bar = figure.colorbar(colouring.scale, ax=ax, shrink=0.6, aspect=30, pad=0.02, extend="both")
+def _add_bar(figure: Any, coloring: Coloring, ax: Any) -> None:
+    bar = figure.colorbar(coloring.scale, ax=ax, shrink=0.6, aspect=30, pad=0.02, extend="both")
     bar.outline.set_visible(False)
 
 
-def _add_legend(figure: Figure, colouring: Colouring) -> None:
+def _add_legend(figure: Figure, coloring: Coloring) -> None:
     """The classes in a row below all maps, or in as few as hold them."""
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], linestyle="none", marker="o", markersize=7, color=colour, markeredgewidth=0)
-        for colour in colouring.palette
+        Line2D([], [], linestyle="none", marker="o", markersize=7, color=color, markeredgewidth=0)
+        for color in coloring.palette
     ]
-    column = (6.5 * max(len(name) for name in colouring.names) + 30) / 72  # about its width in inches
+    column = (6.5 * max(len(name) for name in coloring.names) + 30) / 72  # about its width in inches
     columns = int(np.clip(figure.get_figwidth() / column, 1, len(handles)))
     figure.set_figheight(figure.get_figheight() + 0.15 + 0.22 * -(-len(handles) // columns))
     figure.legend(
         handles,
-        colouring.names,
+        coloring.names,
         loc="outside lower center",
         ncols=columns,
         frameon=False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tsee.plots.colouring import Colouring, Floats
+from tsee.plots.coloring import Coloring, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,26 +17,26 @@ __all__ = ["name_classes"]
 FEW = 10
 
 
-def name_classes(ax: Axes, points: Floats, colouring: Colouring) -> None:
+def name_classes(ax: Axes, points: Floats, coloring: Coloring) -> None:
     """Write each class's name on one of its points that is amid others, or beside it where a name stands."""
     from matplotlib.patheffects import withStroke
 
     texts, halo = [], withStroke(linewidth=3, foreground="white")
-    size = float(np.clip(13.5 - len(colouring.names) / 15, 7, 13))
-    for i, name in enumerate(colouring.names):
-        own = points[colouring.codes == i]
+    size = float(np.clip(13.5 - len(coloring.names) / 15, 7, 13))
+    for i, name in enumerate(coloring.names):
+        own = points[coloring.codes == i]
         # The median of a class in several clusters may lie in none: that of fewer and nearer ones does not.
         for _ in range(3):
             order = np.square(own - np.median(own, axis=0)).sum(1).argsort(kind="stable")
             own = own[order[: -(-len(own) // 2)]]
         text = ax.text(own[0, 0], own[0, 1], name, ha="center", va="center", weight="bold", parse_math=False)
-        text.set(color=0.55 * colouring.palette[i], fontsize=size, path_effects=[halo], in_layout=False)
+        text.set(color=0.55 * coloring.palette[i], fontsize=size, path_effects=[halo], in_layout=False)
         texts.append(text)
     ax.figure.figure.draw_without_rendering()  # so that sizes and places are known
     boxes = np.array([text.get_window_extent().extents for text in texts]).reshape(-1, 2, 2)
     # On a class of a few points the name would hide them: it stands above.
     lift = np.zeros((len(texts), 1, 2))
-    lift[np.bincount(colouring.codes[colouring.known]) < FEW, :, 1] = size * ax.figure.dpi / 72
+    lift[np.bincount(coloring.codes[coloring.known]) < FEW, :, 1] = size * ax.figure.dpi / 72
     moves = _spread(boxes + lift, np.reshape(ax.bbox.extents, (2, 2))) - boxes.mean(1)
     for text, move in zip(texts, moves, strict=True):
         x, y = ax.transData.inverted().transform(ax.transData.transform(text.get_position()) + move)
@@ -44,20 +44,20 @@ def name_classes(ax: Axes, points: Floats, colouring: Colouring) -> None:
 
 
 def _spread(boxes: Floats, bounds: Floats) -> Floats:
-    """Centres of boxes: each at the nearest place within bounds that those before it leave free."""
+    """Centers of boxes: each at the nearest place within bounds that those before it leave free."""
     sizes = boxes[:, 1] - boxes[:, 0]
     sizes += sizes[:, 1].min() / 4  # a little air
     low, high = bounds[0] + sizes / 2, bounds[1] - sizes / 2
-    centres = boxes.mean(1).clip(low, high)
+    centers = boxes.mean(1).clip(low, high)
     # The places to try are a sunflower's: from the middle outwards, everywhere equally dense.
     k = np.arange(40_000)
     spiral = sizes[:, 1].min() / 5 * np.sqrt(k)[:, None] * np.stack([np.cos(2.4 * k), np.sin(2.4 * k)], 1)
     for i in range(1, len(boxes)):
         for part in np.split(spiral, [400, 4000]):  # most need only the first
-            places = centres[i] + part
-            gaps = np.abs(places[:, None] - centres[:i]) - (sizes[i] + sizes[:i]) / 2  # (places, i, 2)
+            places = centers[i] + part
+            gaps = np.abs(places[:, None] - centers[:i]) - (sizes[i] + sizes[:i]) / 2  # (places, i, 2)
             free = ((low[i] <= places) & (places <= high[i])).all(1) & (gaps >= 0).any(2).all(1)
             if free.any():
-                centres[i] = places[free.argmax()]
+                centers[i] = places[free.argmax()]
                 break
-    return centres
+    return centers

@@ -1,4 +1,4 @@
-"""Very many points as one image: how many there are shades it, what they are on average colours it."""
+"""Very many points as one image: how many there are shades it, what they are on average colors it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsee.plots.canvas import DPI
-from tsee.plots.colouring import Floats
+from tsee.plots.coloring import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["shade"]
 
-# How much of its colour a lone point has, where the densest place has all of it.
+# How much of its color a lone point has, where the densest place has all of it.
 FAINTEST = 0.4
 # The densest place is that of this quantile of all pixels with points: a few doublets would else pale the rest.
 FULL = 0.999

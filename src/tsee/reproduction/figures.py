@@ -1,4 +1,4 @@
-"""The report's pictures, in the colours of `tsee.plots`."""
+"""The report's pictures, in the colors of `tsee.plots`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tsee.plots import COLOURS, scatter
+from tsee.plots import COLORS, scatter
 from tsee.plots.canvas import GREY, INK
 from tsee.plots.lines import Line, draw_lines, name_ends
 from tsee.reproduction.claims import value_at
@@ -23,10 +23,10 @@ __all__ = ["draw"]
 
 # Warm for every pair of a batch, cool for exemplars; round for deep, square for high-order.
 STYLES = {
-    "pt-sne": (COLOURS[1], "o"),
-    "hot-sne": (COLOURS[3], "s"),
-    "dt-see": (COLOURS[0], "o"),
-    "hot-see": (COLOURS[8], "s"),
+    "pt-sne": (COLORS[1], "o"),
+    "hot-sne": (COLORS[3], "s"),
+    "dt-see": (COLORS[0], "o"),
+    "hot-see": (COLORS[8], "s"),
 }
 DPI = 150
 
@@ -65,8 +65,8 @@ def _lines(book: Book, experiment: Experiment, found: list[Table], figure: Table
             y = [value_at(here, {figure["lines"]: name, figure["x"]: value}) for value in x]
             points = [(a, b) for a, b in zip(x, y, strict=True) if b is not None]
             if points:
-                colour, marker = STYLES.get(name, (INK, "o"))
-                lines.append(Line(points, book.display(name), colour, marker))
+                color, marker = STYLES.get(name, (INK, "o"))
+                lines.append(Line(points, book.display(name), color, marker))
         for name, points in figure.get("paper", {}).items():
             lines.append(Line(points, f"{book.display(name)}, paper", GREY, dashed=True))
         draw_lines(ax, lines)
@@ -128,7 +128,7 @@ def _only_run(experiment: Experiment, panel: Table) -> Run:
 
 
 def _save(picture: Figure, path: Path) -> None:
-    """A PNG of 256 colours, a third of the size at no visible loss, and the same bytes each time."""
+    """A PNG of 256 colors, a third of the size at no visible loss, and the same bytes each time."""
     from PIL import Image
 
     content = io.BytesIO()

@@ -23,14 +23,14 @@ import torch
 from torch import nn
 
 import tsee
+from tsee.batches import steps_per_epoch
 from tsee.data import blocks
 from tsee.datasets import Split, load_coil100, load_digits, load_fashion, load_mnist
 from tsee.estimators.fitting import TRANSFORM_ROWS
-from tsee.messages import TrainingWarning
+from tsee.exceptions import TrainingWarning
 from tsee.metrics import knn_error, quality_score
 from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.reproduction.experiments import METHODS, Book, Run, Table
-from tsee.store import steps_per_epoch
 
 __all__ = ["SPEED_QUANTITIES", "check_names", "progress", "read_result", "run_experiments"]
 

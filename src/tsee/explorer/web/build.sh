@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes explorer.min.js, and the licences of what is in it, of the sources: needs Node.js and npm.
+# Makes explorer.min.js, and the licenses of what is in it, of the sources: needs Node.js and npm.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

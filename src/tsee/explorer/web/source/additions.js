@@ -302,13 +302,13 @@ export class Additions {
     card.show(null, lines, this.fill(row), `new row ${counted(row + 1)}`, at);
   }
 
-  // The colour of the row's own category, if the file has the column that the map is coloured by.
+  // The color of the row's own category, if the file has the column that the map is colored by.
   fill(row) {
     const { column, legend } = this.page;
     if (column?.kind !== 'category') return null;
     const own = this.batch.columns.find((other) => other.name === column.name);
     const code = own ? column.names.indexOf(own.values[row].trim()) : -1;
-    return code >= 0 ? legend.colours[code] : null;
+    return code >= 0 ? legend.colors[code] : null;
   }
 
   paint(context) {
@@ -325,13 +325,13 @@ export class Additions {
       const ease = 1 - (1 - t) ** 3;
       context.globalAlpha = ease;
       const radius = base * (1 + 1.5 * (1 - ease));
-      const colour = this.fill(i);
+      const color = this.fill(i);
       disc(context, left, top, radius + 2, look.ground, null, 0);
       if (novel[i]) {
-        disc(context, left, top, radius, colour || look.ground, look.ink, 1.6);
+        disc(context, left, top, radius, color || look.ground, look.ink, 1.6);
         disc(context, left, top, radius * 0.3, look.ink, null, 0);
       } else {
-        disc(context, left, top, radius, colour || look.ink, colour ? look.ink : null, 1.4);
+        disc(context, left, top, radius, color || look.ink, color ? look.ink : null, 1.4);
       }
     }
     context.globalAlpha = 1;

@@ -18,20 +18,20 @@ export class Card {
   }
 
   // A row of the map.
-  row(row, at, first, colour) {
+  row(row, at, first, color) {
     const columns = [...this.columns].sort((a, b) => (b === first) - (a === first));
     const lines = columns.map((column) => [column.name, column.text(row)]);
-    this.show(this.pictures?.(row), lines, first ? colour : null, `row ${counted(row)}`, at);
+    this.show(this.pictures?.(row), lines, first ? color : null, `row ${counted(row)}`, at);
   }
 
-  show(picture, lines, colour, foot, at) {
+  show(picture, lines, color, foot, at) {
     const known = lines.filter(([, value]) => value !== '').slice(0, LINES);
     const parts = known.map(([name, value], place) => [
       h('dt', {}, name),
       h(
         'dd',
-        { className: place === 0 && colour ? 'first' : '' },
-        place === 0 && colour ? h('i', { style: { background: colour } }) : null,
+        { className: place === 0 && color ? 'first' : '' },
+        place === 0 && color ? h('i', { style: { background: color } }) : null,
         value.length > LETTERS ? value.slice(0, LETTERS) + '…' : value,
       ),
     ]);
@@ -61,7 +61,7 @@ export class Card {
 // A function from a row to a canvas with its picture, or to null for a row that has none.
 function pictures(data) {
   if (!data.pictures) return null;
-  const { height, width, colours, pixels, rows } = data.pictures;
+  const { height, width, colors, pixels, rows } = data.pictures;
   const all = data.arrays[pixels];
   const place = rows && new Map(Array.from(data.arrays[rows], (row, at) => [row, at]));
   return (row) => {
@@ -70,9 +70,9 @@ function pictures(data) {
     const canvas = h('canvas', { width, height, className: 'picture', role: 'img', 'aria-label': 'Picture of this row' });
     const context = canvas.getContext('2d');
     const image = context.createImageData(width, height);
-    const from = at * height * width * colours;
+    const from = at * height * width * colors;
     for (let i = 0; i < height * width; i++) {
-      for (let part = 0; part < 3; part++) image.data[4 * i + part] = all[from + i * colours + (colours === 3 ? part : 0)];
+      for (let part = 0; part < 3; part++) image.data[4 * i + part] = all[from + i * colors + (colors === 3 ? part : 0)];
       image.data[4 * i + 3] = 255;
     }
     context.putImageData(image, 0, 0);

@@ -45,7 +45,7 @@ function rangeOf(values) {
   const known = values.filter(Number.isFinite).sort();
   const at = (share) => known[Math.round(share * (known.length - 1))];
   const [least, most] = known.length ? [at(0), at(1)] : [0, 1];
-  // The hundredth at each end shares a colour: a few extremes would else leave one to all the rest.
+  // The hundredth at each end shares a color: a few extremes would else leave one to all the rest.
   let [low, high] = known.length ? [at(0.01), at(0.99)] : [0, 1];
   if (!(high > low)) [low, high] = [least, most];
   if (!(high > low)) high = low + 1;

@@ -15,12 +15,12 @@ export class Exemplars {
     const width = (this.width = model.nInputs);
     const n = (this.n = this.inputs.length / width);
     // About their mean, where rounding loses the least in products.
-    this.centre = new Float64Array(width);
-    for (let i = 0; i < this.inputs.length; i++) this.centre[i % width] += this.inputs[i] / n;
-    const centred = Float32Array.from(this.inputs, (value, i) => value - this.centre[i % width]);
-    this.matrix = memory.store(centred, n, width);
+    this.center = new Float64Array(width);
+    for (let i = 0; i < this.inputs.length; i++) this.center[i % width] += this.inputs[i] / n;
+    const centered = Float32Array.from(this.inputs, (value, i) => value - this.center[i % width]);
+    this.matrix = memory.store(centered, n, width);
     this.halves = new Float32Array(n);
-    for (let i = 0; i < centred.length; i++) this.halves[Math.floor(i / width)] += (centred[i] * centred[i]) / 2;
+    for (let i = 0; i < centered.length; i++) this.halves[Math.floor(i / width)] += (centered[i] * centered[i]) / 2;
     this.queries = memory.reserve(BLOCK * this.matrix.length);
     this.products = memory.reserve(BLOCK * this.matrix.rows);
   }
@@ -32,7 +32,7 @@ export class Exemplars {
     const inputs = memory.view(network.inputs, BLOCK * stride);
     const queries = memory.view(this.queries, BLOCK * stride).fill(0);
     for (let row = 0; row < count; row++) {
-      for (let i = 0; i < width; i++) queries[row * stride + i] = inputs[row * stride + i] - this.centre[i];
+      for (let i = 0; i < width; i++) queries[row * stride + i] = inputs[row * stride + i] - this.center[i];
     }
     memory.product(this.queries, matrix.at, this.products, BLOCK, stride * 4, matrix.rows);
     const products = memory.view(this.products, BLOCK * matrix.rows);

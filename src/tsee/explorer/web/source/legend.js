@@ -1,6 +1,6 @@
-// What the colours mean, and which of them are shown: names to click, or a scale to draw a range on.
+// What the colors mean, and which of them are shown: names to click, or a scale to draw a range on.
 
-import { categoryColours, scaleColour, MISSING, FAINT } from './colours.js';
+import { categoryColors, scaleColor, MISSING, FAINT } from './colors.js';
 import { counted, plain } from './columns.js';
 import { h, later } from './elements.js';
 
@@ -28,7 +28,7 @@ export class Legend {
     this.theme = theme;
     this.element.replaceChildren();
     if (!column) {
-      this.colours = [this.base[theme][0]];
+      this.colors = [this.base[theme][0]];
       return;
     }
     if (column.kind === 'category') this.showCategories();
@@ -39,7 +39,7 @@ export class Legend {
     return this.only.size > 0 || this.range !== null;
   }
 
-  // The code of each row's colour.
+  // The code of each row's color.
   codes(n) {
     const { column } = this;
     if (!column) return new Uint8Array(n);
@@ -66,9 +66,9 @@ export class Legend {
     }
   }
 
-  colourOf(row) {
+  colorOf(row) {
     const code = this.column ? this.codeOf(row) : 0;
-    return this.colours[code];
+    return this.colors[code];
   }
 
   codeOf(row) {
@@ -94,7 +94,7 @@ export class Legend {
   showCategories() {
     const { column, theme } = this;
     const { names, counts } = column;
-    this.colours = [...categoryColours(this.base[theme], theme, counts), MISSING[theme]];
+    this.colors = [...categoryColors(this.base[theme], theme, counts), MISSING[theme]];
     const order = names.map((_, i) => i);
     if (names.length > MANY) order.sort((a, b) => counts[b] - counts[a] || a - b);
     const list = h('ul', { className: 'names', role: 'list' });
@@ -141,7 +141,7 @@ export class Legend {
           title: name,
           onclick: () => this.toggle(code),
         },
-        h('i', { style: { background: this.colours[code] } }),
+        h('i', { style: { background: this.colors[code] } }),
         h('span', {}, name || '(empty)'),
         h('b', {}, counted(count)),
       ),
@@ -165,8 +165,8 @@ export class Legend {
     const { column, theme } = this;
     const { values } = column;
     const { low, high, least, most, missing } = column.range;
-    this.colours = Array.from({ length: BINS }, (_, i) => scaleColour((i + 0.5) / BINS, theme));
-    this.colours.push(MISSING[theme]);
+    this.colors = Array.from({ length: BINS }, (_, i) => scaleColor((i + 0.5) / BINS, theme));
+    this.colors.push(MISSING[theme]);
     const counts = new Uint32Array(BINS);
     for (let i = 0; i < values.length; i++) {
       const at = Math.floor(((values[i] - low) / (high - low)) * BINS);
@@ -192,7 +192,7 @@ export class Legend {
       context.clearRect(0, 0, canvas.width, canvas.height);
       for (let at = 0; at < BINS; at++) {
         const on = inRange(at);
-        context.fillStyle = on ? this.colours[at] : FAINT[theme];
+        context.fillStyle = on ? this.colors[at] : FAINT[theme];
         const height = (counts[at] / tallest) * 126;
         context.globalAlpha = on ? 0.55 : 0.6;
         context.fillRect(at * width, 138 - height, width - 1.5, height);

@@ -2,7 +2,7 @@
 
 import { Additions } from './additions.js';
 import { Card } from './card.js';
-import { FAINT } from './colours.js';
+import { FAINT } from './colors.js';
 import { columnsOf, counted, many, plain } from './columns.js';
 import { boxOf, disc, rings } from './drawing.js';
 import { csvLine, download, h, icon, iconButton, later } from './elements.js';
@@ -23,8 +23,8 @@ class Page {
   constructor(data) {
     this.data = data;
     this.columns = columnsOf(data);
-    this.colourable = this.columns.filter((column) => column.kind !== 'text');
-    this.column = this.colourable[0] || null;
+    this.colorable = this.columns.filter((column) => column.kind !== 'text');
+    this.column = this.colorable[0] || null;
     this.selected = null; // row numbers, or null
     this.found = null; // 1 for rows that the search found, or null
     this.exemplarsShown = false;
@@ -85,16 +85,16 @@ class Page {
       this.matches = h('output', {});
       panel.append(h('label', { className: 'search' }, icon('search'), this.field, this.matches));
     }
-    this.legend = new Legend(h('div', { className: 'legend' }), this.data.colours, () => this.update());
+    this.legend = new Legend(h('div', { className: 'legend' }), this.data.colors, () => this.update());
     if (this.column) {
       const chooser =
-        this.colourable.length > 1
+        this.colorable.length > 1
           ? h(
               'select',
-              { id: 'colour', 'aria-label': 'Colour by', onchange: (event) => this.colourBy(Number(event.target.value)) },
-              this.colourable.map((column, place) => h('option', { value: String(place) }, column.name)),
+              { id: 'color', 'aria-label': 'Color by', onchange: (event) => this.colorBy(Number(event.target.value)) },
+              this.colorable.map((column, place) => h('option', { value: String(place) }, column.name)),
             )
-          : h('strong', { id: 'colour' }, this.column.name);
+          : h('strong', { id: 'color' }, this.column.name);
       this.all = h('button', { type: 'button', className: 'text', hidden: true, onclick: () => this.legend.reset() }, 'Show all');
       panel.append(h('div', { className: 'chooser' }, chooser, this.all));
     }
@@ -176,8 +176,8 @@ class Page {
     this.scene.redraw();
   }
 
-  colourBy(place) {
-    this.column = this.colourable[place];
+  colorBy(place) {
+    this.column = this.colorable[place];
     this.legend.show(this.column, this.theme);
     this.update();
   }
@@ -220,7 +220,7 @@ class Page {
     this.nameButton.hidden = !this.anchors.length;
     this.saySelection();
     this.inset();
-    const drawn = this.scene.colour(this.legend.codes(this.data.rows), this.legend.colours, FAINT[this.theme]);
+    const drawn = this.scene.color(this.legend.codes(this.data.rows), this.legend.colors, FAINT[this.theme]);
     this.sayCounts();
     await drawn;
   }
@@ -285,7 +285,7 @@ class Page {
     }
     if (row < 0) this.card.hide();
     else if (row === this.hovered && !this.card.element.hidden) this.card.place(at);
-    else this.card.row(row, at, this.column, this.legend.colourOf(row));
+    else this.card.row(row, at, this.column, this.legend.colorOf(row));
     if (row !== this.hovered) {
       this.hovered = row;
       document.body.classList.toggle('over', row >= 0);
@@ -298,11 +298,11 @@ class Page {
     if (this.exemplarsShown) rings(context, scene, this.exemplars, look);
     this.additions?.paint(context);
     if (this.namesShown && this.anchors?.length && !this.found && !this.selected) {
-      paintNames(context, scene, this.anchors, this.legend.colours, this.legend.only, look);
+      paintNames(context, scene, this.anchors, this.legend.colors, this.legend.only, look);
     }
     if (this.hovered >= 0) {
       const [left, top] = scene.toScreen(scene.x[this.hovered], scene.y[this.hovered]);
-      disc(context, left, top, 6.5, this.legend.colourOf(this.hovered), look.ground, 2.5);
+      disc(context, left, top, 6.5, this.legend.colorOf(this.hovered), look.ground, 2.5);
       disc(context, left, top, 7.5, null, look.ink, 1);
     }
   }

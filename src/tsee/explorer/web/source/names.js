@@ -1,6 +1,6 @@
 // Names of the categories on the map, each where most of its points are.
 
-import { mixed } from './colours.js';
+import { mixed } from './colors.js';
 
 const CELLS = 48;
 const MOST = 150;
@@ -58,7 +58,7 @@ function peak(counts) {
   return best;
 }
 
-export function paintNames(context, scene, list, colours, only, look) {
+export function paintNames(context, scene, list, colors, only, look) {
   const taken = [];
   const size = Math.max(10.5, (scene.width < 640 ? 13 : 15) - list.length / 25);
   context.font = `600 ${size}px ${look.font}`;
@@ -81,7 +81,7 @@ export function paintNames(context, scene, list, colours, only, look) {
     context.lineWidth = 4;
     context.strokeText(text, left, top);
     context.globalAlpha = 1;
-    context.fillStyle = mixed(colours[code], look.ink, 0.55);
+    context.fillStyle = mixed(colors[code], look.ink, 0.55);
     context.fillText(text, left, top);
   }
 }

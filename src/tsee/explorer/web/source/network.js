@@ -122,7 +122,7 @@ const FUNCTIONS = {
 
 function apply(step, values, stride, count) {
   const { kind, width } = step;
-  if (kind === 'layer norm') return normalise(step, values, stride, count);
+  if (kind === 'layer norm') return normalize(step, values, stride, count);
   const order = step.order;
   const act = kind === 'power' ? (order === 2 ? (x) => x * x : (x) => x ** order) : FUNCTIONS[kind];
   for (let row = 0; row < count; row++) {
@@ -130,7 +130,7 @@ function apply(step, values, stride, count) {
   }
 }
 
-function normalise({ width, weight, bias, epsilon }, values, stride, count) {
+function normalize({ width, weight, bias, epsilon }, values, stride, count) {
   for (let row = 0; row < count; row++) {
     const from = row * stride;
     let sum = 0;

@@ -127,11 +127,11 @@ export class Scene {
 
   // ---- how points look ----
 
-  // Colours by code; rows that are not shown have the last colour, and are drawn below the others.
-  async colour(codes, colours, faint) {
-    this.colours = [...colours, faint];
+  // Colors by code; rows that are not shown have the last color, and are drawn below the others.
+  async color(codes, colors, faint) {
+    this.colors = [...colors, faint];
     this.style();
-    const last = colours.length;
+    const last = colors.length;
     const { n, order, ordered, shown, points } = this;
     let below = 0;
     for (let i = 0; i < n; i++) if (!shown[i]) below++;
@@ -166,7 +166,7 @@ export class Scene {
 
   // Sizes and opacity follow the number of points and the zoom.
   style() {
-    if (!this.colours || !this.height) return;
+    if (!this.colors || !this.height) return;
     // Side by side, all dots would cover a sixth of the map's box.
     const unit = (this.home * this.height) / 2;
     const largest = Math.max(6, 12 - 2 * Math.log10(this.n));
@@ -178,11 +178,11 @@ export class Scene {
     const begin = scaling > 1 ? Math.asinh(scaling) / Math.asinh(1) : scaling;
     this.size = size;
     const shadow = this.above === this.n ? opacity : opacity * Math.min(0.5, Math.max(0.12, 60 / Math.sqrt(this.n)));
-    const opacities = this.colours.map((_, i) => (i === this.colours.length - 1 ? shadow : opacity));
-    const said = JSON.stringify([size / begin, opacity.toFixed(2), shadow.toFixed(3), this.colours]);
+    const opacities = this.colors.map((_, i) => (i === this.colors.length - 1 ? shadow : opacity));
+    const said = JSON.stringify([size / begin, opacity.toFixed(2), shadow.toFixed(3), this.colors]);
     if (said === this.styled) return;
     this.styled = said;
-    this.plot.set({ pointColor: this.colours, pointSize: size / begin, opacity: opacities });
+    this.plot.set({ pointColor: this.colors, pointSize: size / begin, opacity: opacities });
   }
 
   // Whether the map is the ground for something else.

@@ -1,0 +1,56 @@
+"""Every error and warning of tsee, and how a warning is reported: at the user's own line."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+
+__all__ = [
+    "CheckpointError",
+    "DataFileError",
+    "DataWarning",
+    "ExportWarning",
+    "ModelError",
+    "TrainingWarning",
+    "UnnamedColumnsError",
+    "warn",
+]
+
+
+class DataWarning(UserWarning):
+    """Something about the data, or a parameter that could not take effect on them as given."""
+
+
+class ExportWarning(UserWarning):
+    """An exported file does not do everything that the model does; the message says what differs."""
+
+
+class TrainingWarning(UserWarning):
+    """Training ended before its last epoch; the weights that were kept are usable."""
+
+
+class DataFileError(ValueError):
+    """A data file cannot be read or written; one sentence says where, why and what to do.
+
+    Rows are counted from 1, without the header, and so are columns that have no name.
+    """
+
+
+class UnnamedColumnsError(DataFileError):
+    """Columns were asked for by name in a file whose columns have none."""
+
+
+class ModelError(ValueError):
+    """A model cannot be read or written; the message says why and what to do."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be read or written, or belongs to another fit; the message says what to do."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the first line outside tsee, the one that the user wrote."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tsee."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

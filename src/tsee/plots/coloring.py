@@ -1,0 +1,102 @@
+"""From labels to colors: classes have names, amounts a scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsee.plots.canvas import COLORS, UNLABELED
+
+if TYPE_CHECKING:
+    from matplotlib.cm import ScalarMappable
+
+__all__ = ["MOST_CLASSES", "Coloring", "Floats", "color_by"]
+
+Floats = NDArray[np.float64]
+# Up to this many different whole numbers are names of classes, more are amounts.
+MOST_CLASSES = 100
+# Light adds up, and the numbers of a color are about this root of it.
+GAMMA = 2.2
+
+
+@dataclass
+class Coloring:
+    """The colors of points, as red, green and blue from 0 to 1.
+
+    Attributes
+    ----------
+    known : ndarray of shape (n,)
+        Which points have a label.
+    colors : ndarray of shape (n, 3)
+        The points' colors.
+    names : list of str
+        The classes; none for amounts.
+    palette : ndarray of shape (classes, 3)
+        Their colors.
+    codes : ndarray of shape (n,)
+        Which class each point is of, -1 for none.
+    scale : ScalarMappable, optional
+        The colors of amounts.
+    heights : ndarray of shape (n,), optional
+        Where the amounts stand on the scale, from 0 to 1.
+    """
+
+    known: NDArray[np.bool_]
+    colors: Floats
+    names: list[str] = field(default_factory=list)
+    palette: Floats = field(default_factory=lambda: np.empty((0, 3)))
+    codes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    scale: ScalarMappable | None = None
+    heights: Floats | None = None
+
+    def mixing(self, chosen: NDArray[np.bool_]) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """What to average of points, (n, f), and how to paint such means: their light, or of amounts the amount.
+
+        The points chosen all have a label, or all have none.
+        """
+        if self.scale is None or self.heights is None or not self.known[chosen].any():
+            return self.colors[chosen] ** GAMMA, lambda light: light.clip(0, 1) ** (1 / GAMMA)
+        cmap = self.scale.get_cmap()
+        return self.heights[chosen, None], lambda heights: cmap(heights[:, 0])[:, :3]
+
+
+def color_by(values: NDArray[Any]) -> Coloring:
+    """Names, and up to 100 different whole numbers, are classes; other numbers are amounts."""
+    numbers = np.unique(values[np.isfinite(values)]) if values.dtype.kind in "iuf" else np.empty(0)
+    if len(numbers) > MOST_CLASSES or bool((numbers % 1 != 0).any()):
+        return _by_amount(values)
+    return _by_class(values)
+
+
+def _by_amount(values: NDArray[Any]) -> Coloring:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import to_rgb
+
+    known = np.isfinite(values)
+    # The hundredth at each end shares a color: a few extremes would else leave one to all the rest.
+    scale = ScalarMappable(cmap="viridis")
+    scale.set_clim(*np.percentile(values[known], (1, 99)))
+    heights = np.asarray(scale.norm(np.where(known, values, 0)), dtype=np.float64).clip(0, 1)
+    colors = np.where(known[:, None], scale.get_cmap()(heights)[:, :3], to_rgb(UNLABELED))
+    return Coloring(known, colors, scale=scale, heights=heights)
+
+
+def _by_class(values: NDArray[Any]) -> Coloring:
+    from colorcet import glasbey_dark
+    from matplotlib.colors import to_rgba_array
+
+    listed = values.tolist()
+    known = {value for value in listed if value is not None and value == value}
+    classes = sorted(known, key=str if len({type(value) for value in known}) > 1 else None)
+    number = {value: i for i, value in enumerate(classes)}
+    codes = np.array([number.get(value, -1) for value in listed])
+    colors = COLORS if len(classes) <= len(COLORS) else glasbey_dark
+    palette = to_rgba_array([colors[i % len(colors)] for i in range(len(classes))])[:, :3]
+    # The code -1 takes the last: gray beside classes, a color where there are none.
+    last = to_rgba_array(UNLABELED if classes else COLORS[0])[:, :3]
+    names = [f"{value:g}" if isinstance(value, float) else str(value) for value in classes]
+    return Coloring(codes >= 0, np.concatenate([palette, last])[codes], names, palette, codes)

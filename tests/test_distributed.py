@@ -1,0 +1,252 @@
+"""Several processes are as good as one: sums, gradients, exemplars, maps; and a lost peer is noticed."""
+
+import json
+import signal
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+import tsee
+from tsee import DtSEE, distributed
+from tsee.exemplars import choose_centers
+from tsee.metrics import knn_error
+from tsee.preprocessing import Inputs, fit_preprocessing
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="gloo processes are started as on Linux and macOS")
+# Shares of the rows, uneven on purpose.
+CUTS = {2: [0, 700, 1797], 4: [0, 300, 900, 1000, 1797]}
+
+
+def test_alone_everything_is_as_it_was():
+    values = torch.arange(3.0)
+    assert distributed.world_size() == 1
+    assert distributed.rank() == 0
+    for function in (
+        distributed.all_sum,
+        distributed.all_sum_with_gradient,
+        distributed.all_gather,
+        distributed.broadcast,
+    ):
+        assert function(values) is values
+    assert distributed.all_offset(7) == (0, 7)
+    assert distributed.all_sum(7) == 7
+    assert distributed.all_max(2.5) == 2.5
+
+
+def test_sums_rows_and_shares(peers):
+    script = """
+    import json
+    from tsee import distributed
+    mine = torch.full((rank + 1, 2), float(rank), requires_grad=True)
+    rows = distributed.all_gather(mine)
+    (rows * torch.arange(len(rows))[:, None] * (rank + 1)).sum().backward()
+    print(json.dumps(dict(
+        total=distributed.all_sum(torch.tensor([1, rank])).tolist(), largest=distributed.all_max(-rank),
+        share=distributed.all_offset(rank + 1), count=distributed.all_sum(rank),
+        first=int(distributed.broadcast(torch.tensor(rank + 5))),
+        rows=rows[:, 0].tolist(), gradient=mine.grad[:, 0].tolist(),
+    )))
+    """
+    first, second = map(json.loads, peers.run(script, 2))
+    assert first["total"] == second["total"] == [2, 1]
+    assert first["largest"] == second["largest"] == 0
+    assert (first["share"], second["share"]) == ([0, 3], [1, 3])
+    assert first["count"] == second["count"] == 1
+    assert first["first"] == second["first"] == 5
+    assert first["rows"] == second["rows"] == [0, 1, 1]
+    assert (first["gradient"], second["gradient"]) == ([0], [3, 6])  # what both processes make of a row
+
+
+GRADIENTS = """
+import numpy as np
+from tsee.affinities import conditional_probabilities
+from tsee.networks import DeepNetwork, HighOrderNetwork
+from tsee.objectives import distance_loss, exemplar_loss, noise_contrastive_loss, sampled_loss
+from tsee.training import _sum_gradients
+
+def draw(*shape, seed):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+X, D, E, T = draw(60, 5, seed=1), draw(60, 5, seed=2), draw(20, 5, seed=3), draw(60, 2, seed=4)
+P = conditional_probabilities(draw(60, 20, seed=5).square(), 3.0)
+near = torch.arange(8).expand(60, 8)
+noise = 8 + torch.randint(12, (60, 6), generator=torch.Generator().manual_seed(6))
+Q = conditional_probabilities(draw(60, 8, seed=7).square(), 3.0)
+own = torch.arange(60) % 25
+own[own >= 20] = -1
+cuts = {1: [0, 60], 2: [0, 13, 60], 4: [0, 5, 30, 31, 60]}[size]
+mine = slice(cuts[rank], cuts[rank + 1])
+found = {}
+for network in (DeepNetwork(5, 2, (16, 16)), HighOrderNetwork(5, 2, 12, 10)):
+    network = network.double()
+    for i, p in enumerate(network.parameters()):
+        p.data = draw(*p.shape, seed=100 + i) / 4
+    losses = {
+        "full": lambda: exemplar_loss(network(X[mine]), network(E), P[mine], own[mine]),
+        "noise": lambda: noise_contrastive_loss(
+            network(X[mine]), network(E)[near[mine]], network(E)[noise[mine]], Q[mine], 2.0
+        ),
+        "sampled": lambda: sampled_loss(network(X[mine]), network(D[mine]), exaggeration=2.0),
+        "weighted": lambda: sampled_loss(network(X[mine]), network(D[mine]), weights=1 + own[mine].abs().double()),
+        "distance": lambda: distance_loss(network(X[mine]), T[mine]),
+    }
+    for name, loss in losses.items():
+        network.zero_grad()
+        value = loss()
+        value.backward()
+        _sum_gradients(network)
+        gradient = torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None])
+        found[f"{type(network).__name__} {name}"] = torch.cat([value.detach()[None], gradient]).numpy()
+if rank == 0:
+    np.savez(sys.argv[1], **found)
+"""
+
+
+def test_the_gradient_of_several_processes_is_that_of_one(tmp_path, peers):
+    for size in (1, 2, 4):
+        peers.run(GRADIENTS, size, tmp_path / f"{size}.npz")
+    alone = np.load(tmp_path / "1.npz")
+    assert len(alone.files) == 10
+    for size in (2, 4):
+        several = np.load(tmp_path / f"{size}.npz")
+        for name in alone.files:
+            np.testing.assert_allclose(several[name][0], alone[name][0], rtol=1e-12)
+            away = np.linalg.norm(several[name] - alone[name]) / np.linalg.norm(alone[name])
+            assert away < 1e-10, (size, name, away)
+
+
+EXEMPLARS = """
+import numpy as np
+from sklearn.datasets import load_digits
+from tsee.exemplars import choose_centers
+from tsee.preprocessing import Inputs, fit_preprocessing
+cuts = [int(cut) for cut in sys.argv[2].split(",")]
+X = load_digits().data[cuts[rank] : cuts[rank + 1]]
+preprocessing = fit_preprocessing(X, 20, torch.Generator().manual_seed(0))
+inputs = Inputs(X, preprocessing)[:]
+careful, random = (
+    choose_centers(inputs, 30, seeding=seeding, generator=torch.Generator().manual_seed(1))
+    for seeding in ("k-means||", "random")
+)
+if rank == 0:
+    np.savez(
+        sys.argv[1], basis=preprocessing.basis, mean=preprocessing.mean, careful=careful.positions,
+        random=random.positions, counts=careful.counts, inertia=careful.inertia,
+    )
+"""
+
+
+def test_exemplars_of_several_processes_are_those_of_one(tmp_path, peers):
+    X = load_digits().data
+    preprocessing = fit_preprocessing(X, 20, torch.Generator().manual_seed(0))
+    inputs = Inputs(X, preprocessing)[:]
+    alone = [
+        choose_centers(inputs, 30, seeding=seeding, generator=torch.Generator().manual_seed(1))
+        for seeding in ("k-means||", "random")
+    ]
+    for size, cuts in CUTS.items():
+        peers.run(EXEMPLARS, size, tmp_path / f"{size}.npz", ",".join(map(str, cuts)))
+        several = np.load(tmp_path / f"{size}.npz")
+        np.testing.assert_allclose(several["mean"], preprocessing.mean, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(several["basis"], preprocessing.basis, atol=1e-4)
+        np.testing.assert_allclose(several["careful"], alone[0].positions, atol=1e-3)
+        np.testing.assert_allclose(several["random"], alone[1].positions, atol=1e-3)
+        np.testing.assert_array_equal(several["counts"], alone[0].counts)
+        np.testing.assert_allclose(several["inertia"], alone[0].inertia, rtol=1e-5)
+
+
+FIT = """
+import json
+import numpy as np
+from sklearn.datasets import load_digits
+import tsee
+cuts = [int(cut) for cut in sys.argv[2].split(",")]
+X = load_digits().data[cuts[rank] : cuts[rank + 1]]
+for i, (method, parameters) in enumerate(json.loads(sys.argv[3])):
+    see = getattr(tsee, method)(random_state=0, **parameters).fit(X)
+    if rank == 0:
+        see.save(f"{sys.argv[1]}/{i}")
+    np.save(f"{sys.argv[1]}/{i}-{rank}.npy", see.embedding_)
+"""
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_every_method_fits_on_several_processes(size, tmp_path, peers):
+    small = dict(max_epochs=2, batch_size=256)
+    methods = [
+        ("DtSEE", small),
+        ("HotSEE", dict(small, n_exemplars=300)),
+        ("DtSEE", dict(small, exemplars="centers", n_exemplars=50)),
+        ("DtSEE", dict(small, contrast="full", n_exemplars=100)),
+        ("DtSEE", dict(small, contrast="noise", n_exemplars=300)),
+        ("DtSEE", dict(max_epochs=1, batch_size=512, optimizer="cg")),
+        ("PtSNE", small),
+        ("HotSNE", small),
+    ]
+    cuts = CUTS[size]
+    peers.run(FIT, size, tmp_path, ",".join(map(str, cuts)), json.dumps(methods))
+    X = load_digits().data
+    for i in range(len(methods)):
+        see = tsee.load(tmp_path / str(i))
+        for rank in range(size):
+            places = np.load(tmp_path / f"{i}-{rank}.npy")  # each process has the places of its own rows
+            np.testing.assert_allclose(see.transform(X[cuts[rank] : cuts[rank + 1]]), places, rtol=1e-4, atol=1e-3)
+
+
+def test_the_map_of_two_processes_is_as_good_as_that_of_one(tmp_path, peers):
+    X, y = load_digits(return_X_y=True)
+    parameters = dict(max_epochs=30, hidden_layers=[64, 64], refinement=0)
+    peers.run(FIT, 2, tmp_path, ",".join(map(str, CUTS[2])), json.dumps([("DtSEE", parameters)]))
+    several = np.concatenate([np.load(tmp_path / f"0-{rank}.npy") for rank in range(2)])
+    alone = [DtSEE(random_state=seed, **parameters).fit(X).embedding_ for seed in range(3)]
+    errors = [knn_error(places, y, k=5)[5] for places in alone]
+    assert knn_error(several, y, k=5)[5] < max(errors) + 0.015
+
+
+def test_a_share_that_is_too_small_is_told(peers):
+    script = """
+    from sklearn.datasets import load_digits
+    import tsee
+    X = load_digits().data
+    try:
+        tsee.DtSEE(batch_size=16).fit(X[:1700] if rank == 0 else X[1700:1705])
+    except ValueError as error:
+        print(error)
+    """
+    for output in peers.run(script, 2):
+        assert "too few of the 1705 rows" in output
+
+
+def test_a_lost_peer_ends_in_an_error(peers):
+    """Not in a deadlock: those that are left hear of it within a minute."""
+    script = """
+    import os, signal
+    from sklearn.datasets import load_digits
+    import tsee
+    from tsee import batches as store
+    batches, seen = store.Store.batches, []
+    def counted(self, n_steps, epoch, skip=0):
+        seen.append(epoch)
+        if len(seen) == 3 and rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches(self, n_steps, epoch, skip)
+    store.Store.batches = counted
+    X = load_digits().data
+    tsee.DtSEE(max_epochs=100000, random_state=0).fit(X[rank::2])
+    """
+    processes = peers.start(script, 2)
+    try:
+        processes[1].communicate(timeout=300)
+        assert processes[1].returncode == -signal.SIGKILL
+        begin = time.monotonic()
+        _, errors = processes[0].communicate(timeout=90)
+        assert processes[0].returncode not in (0, None)
+        assert "Error" in errors
+        assert time.monotonic() - begin < 60
+    finally:
+        for process in processes:
+            process.kill()
