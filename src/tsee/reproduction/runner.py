@@ -26,7 +26,7 @@ import tsee
 from tsee.batches import steps_per_epoch
 from tsee.data import blocks
 from tsee.datasets import Split, load_coil100, load_digits, load_fashion, load_mnist
-from tsee.estimators.fitting import TRANSFORM_ROWS
+from tsee.training.plan import TRANSFORM_ROWS
 from tsee.exceptions import TrainingWarning
 from tsee.metrics import knn_error, quality_score
 from tsee.networks import DeepNetwork, HighOrderNetwork
