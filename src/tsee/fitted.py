@@ -23,6 +23,7 @@ from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
 from tsee.placement.refined import refined_positions
 from tsee.preprocessing import Inputs, Preprocessing
+from tsee.threads import survive_fork
 
 __all__ = ["FittedMap", "History", "Placement", "fitted_map", "place_rows"]
 
@@ -147,6 +148,7 @@ class FittedMap:
         ndarray of shape (n,), float32
             The share of the rows of ``fit`` that are nearer to their nearest exemplars.
         """
+        survive_fork()
         exemplars = self._known_exemplars("novelty")
         assert self.novelty_reference is not None
         X = check_matrix(X, self.n_features)
@@ -355,6 +357,7 @@ def fitted_map(model: Any) -> FittedMap:
 
 def place_rows(fitted: FittedMap, X: Any, how: str | None) -> np.ndarray:
     """What `FittedMap.place` returns, for rows that have been checked."""
+    survive_fork()
     positions = np.empty((X.shape[0], fitted.n_components), dtype=np.float32)
     inputs = Inputs(X, fitted.preprocessing)
     for rows in blocks(X.shape[0], PLACED_ROWS):

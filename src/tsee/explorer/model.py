@@ -63,7 +63,8 @@ def describe_model(
 
 def _describe_exemplars(fitted: FittedMap) -> tuple[dict[str, Any], Arrays]:
     exemplars, novelty = fitted.exemplars, fitted.novelty_reference
-    assert exemplars is not None and exemplars.positions is not None
+    assert exemplars is not None
+    assert exemplars.positions is not None
     assert novelty is not None
     inputs, wanted = exemplars.inputs, fitted.placement
     whole = inputs.numel() <= MOST_EXEMPLAR_NUMBERS

@@ -26,11 +26,11 @@ import tsee
 from tsee.batches import steps_per_epoch
 from tsee.data import blocks
 from tsee.datasets import Split, load_coil100, load_digits, load_fashion, load_mnist
-from tsee.training.plan import TRANSFORM_ROWS
 from tsee.exceptions import TrainingWarning
 from tsee.metrics import knn_error, quality_score
 from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.reproduction.experiments import METHODS, Book, Run, Table
+from tsee.training.plan import TRANSFORM_ROWS
 
 __all__ = ["SPEED_QUANTITIES", "check_names", "progress", "read_result", "run_experiments"]
 
