@@ -15,7 +15,7 @@ export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.NOTPARALLEL:  # two pips must not install into one .venv at the same time
+.NOTPARALLEL:  # two pips in one .venv get in each other's way
 .PHONY: help demo test lint format bench bench-quick clean
 
 help:  ## show this list
@@ -42,11 +42,11 @@ format: $(VENV)/.test  ## format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.test $(PEERS)/.made  ## compare tsee with other methods (takes hours) and write docs/benchmarks.md
+bench: $(VENV)/.test $(PEERS)/.made  ## tsee and its peers on the same data: hours, and docs/benchmarks.md
 	$(BIN)/python benchmarks/peers/run.py all --peers $(PEERS)/bin/python
 	$(BIN)/python benchmarks/peers/run.py report
 
-bench-quick: $(VENV)/.test  ## check in two minutes whether a change made anything slower
+bench-quick: $(VENV)/.test  ## in two minutes: has a change made anything slower?
 	$(BIN)/python benchmarks/quick.py
 
 clean:  ## remove .venv, caches and build products
