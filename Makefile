@@ -1,6 +1,7 @@
 # Everything is installed into .venv; `make` lists what there is to do.
 PYTHON ?= python3
 PYTEST_ARGS ?=
+EXPERIMENTS ?= all
 # Another place to take torch from, for instance the CPU builds, which spare Linux some GB of CUDA:
 #   make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
@@ -16,12 +17,12 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips in one .venv get in each other's way
-.PHONY: help demo test lint format bench bench-quick clean
+.PHONY: help demo test lint format reproduce bench bench-quick clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "  Options: PYTHON=python3.12, PYTEST_ARGS='-m \"not slow\"', TORCH_INDEX=<url>"
+	@echo "  Options: PYTHON=python3.12, PYTEST_ARGS='-m \"not slow\"', EXPERIMENTS='knn maps', TORCH_INDEX=<url>"
 
 demo: $(VENV)/.demo  ## install tsee, then learn a map of the bundled digits
 	$(BIN)/tsee demo
@@ -42,11 +43,14 @@ format: $(VENV)/.test  ## put the code into ruff's form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.test $(PEERS)/.made  ## tsee and its peers on the same data: hours, and docs/benchmarks.md
+reproduce: $(VENV)/.test  ## the paper's experiments that have no result yet (hours), and docs/reproduction.md
+	$(BIN)/python -m reproduction $(EXPERIMENTS) report
+
+bench: $(VENV)/.test $(PEERS)/.made  ## tsee and its peers on the same data (hours), and docs/benchmarks.md
 	$(BIN)/python benchmarks/peers/run.py all --peers $(PEERS)/bin/python
 	$(BIN)/python benchmarks/peers/run.py report
 
-bench-quick: $(VENV)/.test  ## in two minutes: has a change made anything slower?
+bench-quick: $(VENV)/.test  ## has a change made anything slower? Two minutes
 	$(BIN)/python benchmarks/quick.py
 
 clean:  ## remove .venv, caches and build products
