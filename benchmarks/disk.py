@@ -49,10 +49,10 @@ def fit(settings: dict[str, Any]) -> dict[str, Any]:
     if settings.get("limit"):
         resource.setrlimit(resource.RLIMIT_AS, (settings["limit"], settings["limit"]))
     import tsee
-    from tsee import store
+    from tsee import batches
 
     for name, value in settings.get("constants", {}).items():
-        setattr(store, name, value)
+        setattr(batches, name, value)
     see = tsee.DtSEE(random_state=0, **settings["parameters"])
     X: Any = settings["file"]
     imported = _peak()

@@ -44,14 +44,15 @@ def fit(n_rows: int) -> dict[str, float]:
     from run import cells
 
     import tsee
-    from tsee.estimators import base, losses
+    from tsee.estimators import base
+    from tsee.training import stages
 
     spent: dict[str, float] = {}
-    base.fit_preprocessing = timed(spent, "preprocessing", base.fit_preprocessing)
-    base.read_rows = timed(spent, "neighbors", base.read_rows)
-    base.learn_in_stages = timed(spent, "learning", base.learn_in_stages)
-    losses.Sampled._freed = timed(spent, "refinement", losses.Sampled._freed)
+    tsee.DtSEE._choose_exemplars = timed(spent, "exemplars", tsee.DtSEE._choose_exemplars)
     tsee.DtSEE._make_objective = timed(spent, "exemplars", tsee.DtSEE._make_objective)
+    base.read_batches = timed(spent, "neighbors", base.read_batches)
+    base.run_stages = timed(spent, "stages", base.run_stages)
+    stages.Free.run = timed(spent, "refinement", stages.Free.run)
     X, _ = cells(n_rows)
     tsee.DtSEE(max_epochs=1, refinement=1, random_state=0).fit(X[:2000])  # a warm-up
     spent.clear()
@@ -60,13 +61,13 @@ def fit(n_rows: int) -> dict[str, float]:
         tsee.DtSEE(max_epochs=EPOCHS, batch_size=BATCH, random_state=0).fit(X)
         seconds = time.perf_counter() - start
     preparation = spent["exemplars"] + spent["neighbors"]
-    training = spent["learning"] - spent["refinement"]
+    training = spent["stages"] - spent["refinement"]
     return {
         "seconds": seconds,
         "exemplars and affinities, s": preparation,
         "refinement of the exemplars, s": spent["refinement"],
         "training, s": training,
-        "the rest, s": seconds - preparation - spent["learning"],
+        "the rest, s": seconds - preparation - spent["stages"],
         "training, us per row and epoch": 1e6 * training / n_rows / EPOCHS,
         "the whole fit, us per row and epoch": 1e6 * seconds / n_rows / EPOCHS,
         "share of exemplars and affinities": preparation / seconds,

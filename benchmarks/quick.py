@@ -23,9 +23,9 @@ import numpy as np
 import torch
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
+from tsee.training.stages import has_bfloat16
 
 import tsee
-from tsee.estimators.fitting import has_bfloat16
 from tsee.exemplars import choose_centers
 from tsee.neighbors import nearest
 from tsee.networks import DeepNetwork

@@ -46,7 +46,8 @@ def timed(work: Any, repeats: int) -> float:
 
 def parts(share: np.ndarray, n_processes: int) -> dict[str, float]:
     """Each part of the cost model by itself: evaluations with their gradient, comparisons, updates, and all-reduces."""
-    from tsee.estimators.fitting import has_bfloat16
+    from tsee.training.stages import has_bfloat16
+
     from tsee.networks import DeepNetwork
     from tsee.objectives import log_normalizer
 

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+import torch
 
 from reproduction import runner
 from reproduction.__main__ import FOLDER
@@ -88,12 +89,10 @@ def test_a_changed_setting_a_new_measure_or_a_damaged_file_is_run_again(folder, 
 
 
 def test_a_fit_that_was_interrupted_is_no_result(folder, command, monkeypatch):
-    from tsee import training
-
-    def interrupted(*arguments):
+    def interrupted(*arguments, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "_adam_step", interrupted)
+    monkeypatch.setattr(torch.Tensor, "backward", interrupted)  # in the first step of training
     result = command("other", "--folder", folder)
     assert result.exit_code == 130
     assert list((folder / "results").iterdir()) == []
