@@ -1,6 +1,7 @@
 # Everything is installed into .venv. `make` alone lists the targets.
 PYTHON ?= python3
 PYTEST_ARGS ?=
+EXPERIMENTS ?= all
 # Another package index for torch, for instance the CPU builds, which save gigabytes of CUDA packages on Linux:
 #   make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
@@ -15,13 +16,13 @@ export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.NOTPARALLEL:  # two pips in one .venv get in each other's way
-.PHONY: help demo test lint format bench bench-quick clean
+.NOTPARALLEL:  # two pips must not install into one .venv at the same time
+.PHONY: help demo test lint format reproduce bench bench-quick clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "  Options: PYTHON=python3.12, PYTEST_ARGS='-m \"not slow\"', TORCH_INDEX=<url>"
+	@echo "  Options: PYTHON=python3.12, PYTEST_ARGS='-m \"not slow\"', EXPERIMENTS='knn maps', TORCH_INDEX=<url>"
 
 demo: $(VENV)/.demo  ## install tsee, then learn a map of the bundled digits
 	$(BIN)/tsee demo
@@ -42,11 +43,14 @@ format: $(VENV)/.test  ## format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.test $(PEERS)/.made  ## tsee and its peers on the same data: hours, and docs/benchmarks.md
+reproduce: $(VENV)/.test  ## run the paper's experiments (hours) and write docs/reproduction.md
+	$(BIN)/python -m reproduction $(EXPERIMENTS) report
+
+bench: $(VENV)/.test $(PEERS)/.made  ## compare tsee with other methods (hours) and write docs/benchmarks.md
 	$(BIN)/python benchmarks/peers/run.py all --peers $(PEERS)/bin/python
 	$(BIN)/python benchmarks/peers/run.py report
 
-bench-quick: $(VENV)/.test  ## in two minutes: has a change made anything slower?
+bench-quick: $(VENV)/.test  ## check in two minutes that nothing became slower
 	$(BIN)/python benchmarks/quick.py
 
 clean:  ## remove .venv, caches and build products
