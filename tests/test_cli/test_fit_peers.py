@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from tsee.checkpoint import NAME
 
 import tsee
-from tsee.checkpoint import NAME
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started and killed as on Linux")
 OPTIONS = ["--hidden-layers", "32,32", "--refinement", "30", "--random-state", "0"]
