@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tsee import anndata, datasets, metrics, onnx, plots
     from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
+    from tsee.estimators.loading import load
     from tsee.exceptions import DataWarning, ExportWarning, ModelError, TrainingWarning
-    from tsee.persistence import load
     from tsee.serving.batches import transform_batches
 
 __version__ = version("tsee")
@@ -40,7 +40,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("DtSEE", "HotSEE", "HotSNE", "PtSNE"), "estimators"),
     **dict.fromkeys(("DataWarning", "ExportWarning", "TrainingWarning"), "exceptions"),
-    **dict.fromkeys(("load",), "persistence"),
+    **dict.fromkeys(("load",), "estimators.loading"),
     **dict.fromkeys(("ModelError",), "exceptions"),
     "transform_batches": "serving.batches",
 }
