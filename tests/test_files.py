@@ -237,7 +237,7 @@ def test_bad_arrays(tmp_path, numbers, name):
     refused(path, "NaN in row 71, column 4: fill it in")
     holed[70, 3] = -np.inf
     write(holed)
-    refused(path, "infinity in row 71, column 4")
+    refused(path, "infinity in row 71, column 4: replace it with a finite number, remove that row, or drop the column.")
     write(numbers[:, 0])
     refused(path, "shape (500,), where rows and columns are needed")
     write(numbers[:0])
@@ -336,6 +336,10 @@ def test_columns_are_chosen_in_order(tmp_path, parser):
     assert open_table(tmp_path / "a.csv", columns=["person_id"]).feature_names == ["person_id"]
     refused(tmp_path / "a.csv", "no columns 'hieght', 'x': did you mean 'height', 'weight'?", columns=["hieght", "x"])
     refused(tmp_path / "a.csv", "no column 'clas': did you mean 'class'?", label="clas")
+    # What is asked for already cannot have been meant.
+    refused(tmp_path / "a.csv", "no column 'hieght': did you mean 'weight'?", columns=["height", "hieght"])
+    refused(tmp_path / "a.csv", "no column 'hieght': did you mean 'weight'?", columns=["height"], label="hieght")
+    refused(tmp_path / "a.csv", "no column 'ages': it has 'index', 'person_id'", columns=["ages", "age"])
     refused(tmp_path / "a.csv", "no column 'ages': did you mean 'age'", drop=["ages"])
     refused(tmp_path / "a.csv", "column 'class': 'b' is not a number", columns=["age", "class"])
     refused(tmp_path / "a.csv", "'age' of", columns=["age", "age"])
@@ -366,11 +370,22 @@ def test_header_or_not(tmp_path, parser):
     assert open_table(path).feature_names == ["0", "1"]
     path.write_text("\n0,1\n6,2.5\n")
     np.testing.assert_array_equal(open_table(path).rows[:], [[6, 2.5]])
-    path.write_text('\ufeff,x, y ,x\n\n0,1,2,3\n\n1,5,6,"7"\n', encoding="utf-8")
+    path.write_text('\ufeff,x, y ,\n\n0,1,2,3\n\n1,5,6,"7"\n', encoding="utf-8")
     table = open_table(path)
-    assert table.feature_names == ["x", "y", "x.1"]
+    assert table.feature_names == ["x", "y", "column4"]
     np.testing.assert_array_equal(table.rows[:], [[1, 2, 3], [5, 6, 7]])
     assert table.aside["index"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz"])
+def test_two_columns_of_one_name_are_refused(tmp_path, parser, ending):
+    """Which of them a model means could not be told."""
+    path = tmp_path / f"a{ending}"
+    for header in ("x,y,x", "y,x, x ", 'x,"x",x'):
+        content = f"{header}\n1,2,3\n4,5,6\n".replace(",", "\t" if ending == ".tsv" else ",")
+        path.write_bytes(gzip.compress(content.encode()) if ending == ".csv.gz" else content.encode())
+        refused(path, "has several columns named 'x': rename them in the header so that all names differ")
+        refused(path, "has several columns named 'x'", columns=["y"] if "y" in header else None, drop=["x"])
 
 
 def test_what_savetxt_writes(tmp_path, parser, numbers):
@@ -566,6 +581,8 @@ def test_bad_parquet(tmp_path, numbers, monkeypatch, large):
     refused(path, "row 301: the list in column 'v' has 2 values where the first has 1")
     write(v=pa.array([[1.0]] * 300 + [[None]] * 200))
     refused(path, "row 301, column 'v': the value is missing")
+    pq.write_table(pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], ["x", "x"]), path)
+    refused(path, "has several columns named 'x': rename them so that all names differ")
     write(v=pa.array([{"a": 1}] * 500))
     assert open_table(path).notes[0] == "Left out, nested: 'v'."
     write()
@@ -599,6 +616,8 @@ def test_h5ad(tmp_path, numbers, anndata, form):
     data.obs["n"] = pd.array([1, None] * 250, dtype="Int64")
     data.obsm["X_pca"] = numbers
     data.layers["counts"] = X * 2
+    data.uns["other"] = 5
+    data.uns["tsee"] = {"params": {"perplexity": 77.0}}  # of an earlier map, which the new one replaces
     path = tmp_path / "a.h5ad"
     data.write_h5ad(path)
     with open_table(path, label="kind") as table:
@@ -621,6 +640,8 @@ def test_h5ad(tmp_path, numbers, anndata, form):
     assert back.obs["kind"].tolist()[:2] == ["T", "B"]
     frame = pd.read_csv(tmp_path / "map.csv")
     assert list(frame.columns) == ["index", "depth", "n", "kind", "tsee0", "tsee1"]
+    assert "tsee" not in back.uns
+    assert back.uns["other"] == 5
     refused(path, "no key 'X_pac': did you mean 'X_pca'", key="X_pac")
     refused(path, "no column of obs 'kid': did you mean 'kind'?", label="kid")
     refused(path, "no variable 'gene99'", columns=["gene99"])

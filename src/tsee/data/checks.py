@@ -13,12 +13,11 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from tsee.data.slices import blocks
 from tsee.exceptions import DataWarning, warn
 from tsee.files import open_table
 from tsee.files.errors import listed
 from tsee.files.opening import has_columns
-from tsee.files.rows import ChosenColumns, Rows, check_numeric
+from tsee.files.rows import ChosenColumns, Rows, check_numeric, first_not_finite
 
 __all__ = ["check_rows", "dense", "without_names"]
 
@@ -49,7 +48,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, a query that was not run yet: give X.collect() instead.")
     _check_columns_numeric(X)
-    columns = list(getattr(X, "columns", []))
+    columns = _column_names(X)
     X = validate_data(
         estimator,
         X,
@@ -59,6 +58,8 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         ensure_all_finite=False,
         ensure_min_samples=2 if reset else 1,
     )
+    if X.dtype.kind == "O":  # columns of several types, each of them numbers
+        X = X.astype(np.float64)
     _check_finite(X, columns)
     return X
 
@@ -140,46 +141,51 @@ def dense(X: Any, rows: slice) -> np.ndarray:
     return np.asarray(block, dtype=np.result_type(X.dtype, np.float32))
 
 
+def _column_names(X: Any) -> list[Any]:
+    """The names of the columns of a DataFrame or an Arrow table; none for anything else."""
+    return list(X.column_names if hasattr(X, "column_names") else getattr(X, "columns", ()))
+
+
 def _check_columns_numeric(X: Any) -> None:
-    """Say which column of a DataFrame is not numeric, before numpy says that something is not."""
-    if getattr(X, "columns", None) is None or getattr(X, "dtypes", None) is None:
+    """Say which column of a DataFrame or an Arrow table is not numeric, before numpy says that something is not."""
+    types = X.schema.types if hasattr(X, "column_names") else getattr(X, "dtypes", None)
+    if types is None or not hasattr(X, "columns"):
         return
-    for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        if getattr(dtype, "kind", "O") in "biuf" or any(word in str(dtype) for word in ("Int", "Float", "Bool")):
+    for name, dtype in zip(_column_names(X), types, strict=True):
+        if getattr(dtype, "kind", "O") in "biuf" or str(dtype).startswith(("Int", "UInt", "Float", "Bool")):
             continue
-        try:
-            values = np.asarray(X[name])
-            values.astype(np.float64)
-            numeric = values.dtype.kind not in "mM"  # numpy takes dates for numbers
-        except (TypeError, ValueError):
-            numeric = False
-        if not numeric:
+        if not _holds_numbers(X[name]):
             raise ValueError(
                 f"Column {name!r} of X is not numeric (its type is {dtype}): drop it, or encode it as numbers."
             )
 
 
+def _holds_numbers(column: Any) -> bool:
+    """Whether all values are numbers. numpy would also convert dates, and text that consists of digits."""
+    try:
+        values = np.asarray(column)
+        values.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    if values.dtype.kind == "O":
+        return not any(isinstance(value, str | bytes) for value in values.flat)
+    return values.dtype.kind in "biuf"
+
+
 def _check_finite(X: Any, columns: list[Any], start: int = 0) -> None:
-    """Refuse NaN and infinity, naming the first place; ``start`` is the number of the first row."""
-    if X.dtype.kind != "f":
+    """Refuse NaN and infinity, naming the row and column of the first; ``start`` is the number of the first row."""
+    found = first_not_finite(X)
+    if found is None:
         return
-    values = X.data if scipy.sparse.issparse(X) else X
-    for rows in blocks(len(values)):
-        finite = np.isfinite(values[rows])
-        if finite.all():
-            continue
-        first = np.argwhere(~finite)[0]
-        what = "NaN" if np.isnan(values[rows][tuple(first)]) else "infinity"
-        if scipy.sparse.issparse(X):
-            position = rows.start + first[0]
-            row, column = int(np.searchsorted(X.indptr, position, side="right")) - 1, int(X.indices[position])
-        else:
-            row, column = rows.start + int(first[0]), int(first[1])
-        name = repr(columns[column]) if columns else str(column)
-        raise ValueError(
-            f"X contains {what} in row {start + row}, column {name}: fill such values in "
-            "(for example with sklearn.impute.SimpleImputer) or leave those rows out."
-        )
+    row, column, what = found
+    name = repr(columns[column]) if columns else str(column)
+    advice = (
+        "fill such values in (for example with sklearn.impute.SimpleImputer)"
+        if what == "NaN"
+        else "replace such values with finite ones, or with NaN (X = np.where(np.isinf(X), np.nan, X)) and fill those "
+        "in with sklearn.impute.SimpleImputer,"
+    )
+    raise ValueError(f"X contains {what} in row {start + row}, column {name}: {advice} or leave those rows out.")
 
 
 def without_names(function: Callable[[Any], np.ndarray], rows: Any) -> np.ndarray:

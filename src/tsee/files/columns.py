@@ -12,7 +12,7 @@ import numpy as np
 from tsee.exceptions import DataFileError
 from tsee.files.errors import check_known, listed, reading
 
-__all__ = ["Aside", "Selection", "all_different", "named_like_identifier", "select", "unique_names"]
+__all__ = ["Aside", "Selection", "all_different", "name_blanks", "named_like_identifier", "select"]
 
 _WORDS = "id|ids|idx|index|key|uuid|guid|barcode|name|rowid|rownames"
 _IDENTIFIER = re.compile(
@@ -29,11 +29,11 @@ def named_like_identifier(name: str) -> bool:
     return _IDENTIFIER.search(name) is not None
 
 
-def unique_names(header: Sequence[str]) -> list[str]:
-    """Names of columns without blanks and without repetition.
+def name_blanks(header: Sequence[str]) -> list[str]:
+    """The names in a header, with a name for each column that has none. No other column has that name.
 
-    >>> unique_names(["", "a", "a", " "])
-    ['index', 'a', 'a.1', 'column4']
+    >>> name_blanks(["", "a", "column4", " "])
+    ['index', 'a', 'column4', 'column4.1']
     """
     names: list[str] = []
     given = {name.strip() for name in header}
@@ -103,9 +103,7 @@ def select(
     drop: Sequence[str] = (),
 ) -> Selection:
     """Sort columns by the user's wishes and their types."""
-    check_known([label] if label is not None else [], names, path)
-    check_known(list(columns or ()), names, path)
-    check_known(list(drop), names, path)
+    check_known([*([] if label is None else [label]), *(columns or ()), *drop], names, path)
     place = {name: position for position, name in enumerate(names)}
     for name in columns or ():
         if list(columns or ()).count(name) > 1:

@@ -6,6 +6,7 @@ import difflib
 import errno
 import importlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from tsee.exceptions import DataFileError
 
-__all__ = ["check_known", "listed", "obstacle", "reading", "require"]
+__all__ = ["check_different", "check_known", "listed", "obstacle", "reading", "require"]
 
 
 def obstacle(path: Path) -> str | None:
@@ -74,9 +75,20 @@ def check_known(wanted: Sequence[str], known: Sequence[str], path: Any, what: st
     missing = [name for name in wanted if name not in names]
     if not missing:
         return
-    close = dict.fromkeys(match for name in missing[:8] for match in difflib.get_close_matches(name, known, n=2))
+    asked = set(wanted)
+    others = [name for name in known if name not in asked]
+    close = dict.fromkeys(match for name in missing[:8] for match in difflib.get_close_matches(name, others, n=2))
     if close:
         hint = f"did you mean {listed(close)}?"
     else:
         hint = f"it has {listed(known)}." if known else "it has none."
     raise DataFileError(f"{str(path)!r} has no {what}{'s' if len(missing) > 1 else ''} {listed(missing)}: {hint}")
+
+
+def check_different(names: Sequence[str], path: Any, *, where: str = "") -> None:
+    """Refuse columns of the same name: nobody could tell which of them a model means."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise DataFileError(
+            f"{str(path)!r} has several columns named {listed(repeated)}: rename them{where} so that all names differ."
+        )

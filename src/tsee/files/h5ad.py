@@ -78,13 +78,18 @@ def open_h5ad(
 
 
 def put_obsm(path: Path, name: str, n_rows: int, width: int) -> tuple[Any, Any]:
-    """Make room for an array in obsm of a file, and return the open file and the dataset to fill."""
+    """Make room for an array in obsm of a file, and return the open file and the dataset to fill.
+
+    What uns says of an earlier array of that name, under ``name`` without "X_", is removed: it is no longer true.
+    """
     h5py = require("h5py", "anndata", path)
     file = h5py.File(path, "r+")
     if "obsm" not in file:
         file.create_group("obsm").attrs.update({"encoding-type": "dict", "encoding-version": "0.1.0"})
     if name in file["obsm"]:
         del file["obsm"][name]
+    if name.removeprefix("X_") in file.get("uns", ()):
+        del file["uns"][name.removeprefix("X_")]
     dataset = file["obsm"].create_dataset(name, shape=(n_rows, width), dtype=np.float32)
     dataset.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
     return file, dataset

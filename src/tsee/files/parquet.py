@@ -12,7 +12,7 @@ import numpy as np
 
 from tsee.exceptions import DataFileError
 from tsee.files.columns import Aside, all_different, select
-from tsee.files.errors import listed, reading, require
+from tsee.files.errors import check_different, listed, reading, require
 from tsee.files.rows import FileArray, Rows
 from tsee.files.scratch import NumberSpill, Scratch
 from tsee.files.table import Table
@@ -36,9 +36,8 @@ def open_parquet(
     """A table of Parquet files that follow one another."""
     require("pyarrow.parquet", "parquet", path)
     shards = _Shards(path, files)
-    types = [shards.schema.field(name).type for name in shards.schema.names]
     names = list(shards.schema.names)
-    kinds = [_kind(kind) for kind in types]
+    kinds = [_kind(type_) for type_ in shards.schema.types]
     wanted = {*(columns or ()), *drop, *([label] if label is not None else [])}
     nested = [name for name, kind in zip(names, kinds, strict=True) if kind == "nested" and name not in wanted]
     usable = [place for place, name in enumerate(names) if name not in nested]
@@ -170,10 +169,9 @@ class _Shards:
         return self._open[1]
 
     def _check_schema(self, file: Path, first: Path, schema: Any) -> None:
-        ours = {name: self.schema.field(name).type for name in self.schema.names}
-        if len(ours) < len(self.schema.names):
-            raise DataFileError(f"{str(file)!r} has two columns of one name: rename one of them.")
-        theirs = {name: schema.field(name).type for name in schema.names}
+        check_different(schema.names, file)
+        ours = dict(zip(self.schema.names, self.schema.types, strict=True))
+        theirs = dict(zip(schema.names, schema.types, strict=True))
         absent = [name for name in ours if name not in theirs]
         other = [name for name in ours if name in theirs and theirs[name] != ours[name]]
         if absent or other:

@@ -11,7 +11,21 @@ import scipy.sparse
 from tsee.exceptions import DataFileError
 from tsee.files.errors import listed, reading
 
-__all__ = ["ArrayRows", "ChosenColumns", "FileArray", "JoinedRows", "RowRange", "Rows", "SparseRows", "check_numeric"]
+__all__ = [
+    "ArrayRows",
+    "ChosenColumns",
+    "FileArray",
+    "JoinedRows",
+    "RowRange",
+    "Rows",
+    "SparseRows",
+    "all_finite",
+    "check_numeric",
+    "first_not_finite",
+]
+
+# Rows of a large array that are searched at once for a value that is not finite.
+CHECKED_ROWS = 1024
 
 
 class Rows:
@@ -67,30 +81,49 @@ class Rows:
         raise NotImplementedError
 
     def _check_finite(self, block: Any, start: int) -> None:
-        if self.dtype.kind != "f":
+        found = first_not_finite(block)
+        if found is None:
             return
-        values = block.data if self.sparse else block
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(values.sum()):  # one number tells of all, but where it overflows
-                return
-        if self.sparse:
-            bad = np.flatnonzero(~np.isfinite(values))
-            if len(bad) == 0:
-                return
-            value = values[bad[0]]
-            row, column = int(np.searchsorted(block.indptr, bad[0], side="right")) - 1, int(block.indices[bad[0]])
-        else:
-            where = np.argwhere(~np.isfinite(values))
-            if len(where) == 0:
-                return
-            row, column = int(where[0][0]), int(where[0][1])
-            value = values[row, column]
-        what = "NaN" if np.isnan(value) else "infinity"
+        row, column, what = found
         name = repr(self.names[column]) if self.names is not None else str(column + 1)
+        advice = "fill it in" if what == "NaN" else "replace it with a finite number"
         raise DataFileError(
-            f"{self.source!r} holds {what} in row {start + row + 1}, column {name}: fill it in, remove that row, "
+            f"{self.source!r} holds {what} in row {start + row + 1}, column {name}: {advice}, remove that row, "
             "or drop the column."
         )
+
+
+def first_not_finite(block: Any) -> tuple[int, int, str] | None:
+    """The first value of an array or a CSR matrix that is not finite; None if all are finite.
+
+    Returns its row, its column, both from 0, and what it is: "NaN" or "infinity".
+    """
+    sparse = scipy.sparse.issparse(block)
+    values = block.data if sparse else block
+    if values.dtype.kind != "f" or _sum_is_finite(values):
+        return None
+    for start in range(0, len(values), CHECKED_ROWS):
+        part = values[start : start + CHECKED_ROWS]
+        found = np.argwhere(~np.isfinite(part))
+        if len(found) == 0:
+            continue
+        what = "NaN" if np.isnan(part[tuple(found[0])]) else "infinity"
+        place = start + int(found[0][0])
+        if sparse:
+            return int(np.searchsorted(block.indptr, place, side="right")) - 1, int(block.indices[place]), what
+        return place, int(found[0][1]), what
+    return None
+
+
+def all_finite(values: np.ndarray) -> bool:
+    """Whether an array of floats has neither NaN nor infinity."""
+    return _sum_is_finite(values) or bool(np.isfinite(values).all())
+
+
+def _sum_is_finite(values: np.ndarray) -> bool:
+    """If so, all values are finite, and no memory was needed to see it; if not, the sum may have overflowed."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
 
 
 class FileArray:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from tsee.exceptions import DataFileError
-from tsee.files.columns import Aside, Selection, all_different, named_like_identifier, select, unique_names
-from tsee.files.errors import reading
-from tsee.files.rows import ArrayRows, FileArray
+from tsee.files.columns import Aside, Selection, all_different, name_blanks, named_like_identifier, select
+from tsee.files.errors import check_different, reading
+from tsee.files.rows import ArrayRows, FileArray, all_finite
 from tsee.files.scratch import NumberSpill, Scratch, TextColumn, TextSpill
 from tsee.files.table import Table
 
@@ -106,7 +106,9 @@ class _PlainFile:
             self.names = [f"column{position + 1}" for position in range(len(header))]
         else:
             # NumPy's savetxt begins a header with a mark.
-            self.names = unique_names([name.lstrip("#") if place == 0 else name for place, name in enumerate(header)])
+            header = [name.lstrip("#") if position == 0 else name for position, name in enumerate(header)]
+            check_different([name.strip() for name in header if name.strip()], path, where=" in the header")
+            self.names = name_blanks(header)
 
     def _lines(self) -> Iterator[str]:
         for line in self._text:
@@ -202,7 +204,7 @@ def _arrow_blocks(file: _PlainFile, chosen: Selection) -> Iterator[tuple[np.ndar
             block = np.empty((batch.num_rows, len(numbers)))
             for place, position in enumerate(numbers):
                 block[:, place] = batch.column(str(position)).cast(pa.float64()).to_numpy(zero_copy_only=False)
-            if not np.isfinite(block).all():
+            if not all_finite(block):
                 break
             yield block, {position: batch.column(str(position)).to_pylist() for position in texts}
         else:
@@ -292,7 +294,7 @@ def _numbers(file: _PlainFile, block: _Block, positions: list[int]) -> np.ndarra
         values = np.fromiter(map(float, fields), np.float64, count=shape[0] * shape[1])
     except ValueError:
         values = np.full(1, np.nan)
-    if block.underscores or not np.isfinite(values).all():
+    if block.underscores or not all_finite(values):
         _check_fields(file, block, positions)
     return values.reshape(shape)
 
