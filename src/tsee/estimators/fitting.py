@@ -127,7 +127,7 @@ def read_rows(plan: Plan, objective: Objective, *, on_disk: bool, verbose: bool)
             columns = {"inputs": block, **objective.columns(block, rows)}
             if store is None:
                 store = new_store(len(inputs), columns, seed_of(plan.seed, rank()), on_disk=on_disk)
-                if isinstance(store, MemoryStore) and inputs.at_hand:
+                if isinstance(store, MemoryStore) and inputs.cheap_to_recompute:
                     store.made["inputs"] = inputs.take
             store.append(columns)
             bar.update(len(block))
