@@ -86,7 +86,7 @@ class Server:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server of small files in place of the official ones, with sums that fit."""
+    """A server of small files instead of the official ones, with matching checksums."""
     for proxy in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(proxy, raising=False)
     server = Server()
@@ -152,9 +152,9 @@ class TestFolders:
         [
             ({"x_test": None}, "must be an .npz file of the arrays x_train, y_train, x_test, y_test"),
             ({"y_test": np.array(["a", None, "b"], dtype=object)}, "could not be read as one"),  # a pickle
-            ({"x_train": np.zeros((6, 784))}, "one uint8 row an image in x_train .* Got float64"),
+            ({"x_train": np.zeros((6, 784))}, "one uint8 row per image in x_train .* Got float64"),
             ({"x_test": np.zeros((3, 28, 28), np.uint8)}, r"x_test .* Got uint8 of shape \(3, 28, 28\)"),
-            ({"y_train": np.zeros(5, np.uint8)}, r"one label a row in y_train. .* labels of shape \(5,\)"),
+            ({"y_train": np.zeros(5, np.uint8)}, r"one label per row in y_train. .* labels of shape \(5,\)"),
         ],
     )
     def test_a_bad_file(self, tmp_path, change, message):
@@ -200,7 +200,7 @@ class TestDownload:
     @pytest.mark.parametrize("file", IDX_NAMES)
     def test_another_file_is_refused(self, file, server, cache):
         server.files[file] = idx(np.ones(2, np.uint8))
-        self.assert_refused("this is not the published file, its SHA-256 is another", cache)
+        self.assert_refused("this is not the published file, its SHA-256 differs", cache)
 
     def test_a_broken_off_download_is_refused(self, server, cache):
         server.cut.add(IDX_NAMES[2])
@@ -258,7 +258,7 @@ class TestIdx:
 
 
 class TestCoil:
-    """With 2 objects in place of 100."""
+    """With 2 objects instead of 100."""
 
     @pytest.fixture(autouse=True)
     def few_objects(self, monkeypatch: pytest.MonkeyPatch) -> None:

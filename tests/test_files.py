@@ -649,7 +649,7 @@ def test_h5ad(tmp_path, numbers, anndata, form):
     data.write_h5ad(path)
     check_slices(open_table(path, columns=list(data.var_names)).rows, dense)
     refused(path, "several variables named 'same'", columns=["gene9", "same"])
-    with pytest.raises(DataFileError, match="a copy of an .h5ad input, and there is none"):
+    with pytest.raises(DataFileError, match="a copy of an .h5ad input, but the input is not one"):
         write_map(tmp_path / "b.h5ad", numbers[:, :2])
 
 
@@ -749,8 +749,8 @@ def table(tmp_path):
     "name", ["map.csv", "map.tsv", "map.csv.gz", "map.tsv.gz", "map.parquet", "map.npz", "map.npy"]
 )
 def test_maps_round_trip(tmp_path, table, numbers, name):
-    places, path = numbers[:300, :2], tmp_path / "new" / name
-    write_map(path, places, table)
+    positions, path = numbers[:300, :2], tmp_path / "new" / name
+    write_map(path, positions, table)
     if name == "map.npy":
         back = np.load(path)
     elif name == "map.npz":
@@ -766,23 +766,23 @@ def test_maps_round_trip(tmp_path, table, numbers, name):
         for column in ("person_id", "name", "class"):
             assert frame[column].tolist() == people()[column].tolist()
         back = frame[["tsee0", "tsee1"]].to_numpy(np.float32)
-    np.testing.assert_array_equal(back, places)
+    np.testing.assert_array_equal(back, positions)
     assert [entry.name for entry in path.parent.iterdir()] == [name]
     # A map is data, too: its identifiers are known again.
     if name != "map.npz" and name != "map.npy":
         again = open_table(path, label="class")
         assert again.feature_names == ["tsee0", "tsee1"]
         assert list(again.aside) == ["person_id", "name"]
-        np.testing.assert_array_equal(np.asarray(again.rows, dtype=np.float32), places)
+        np.testing.assert_array_equal(np.asarray(again.rows, dtype=np.float32), positions)
 
 
 @pytest.mark.parametrize("name", ["map.csv", "map.csv.gz", "map.parquet", "map.npz", "map.npy"])
 def test_blocks_make_the_same_file(tmp_path, table, numbers, name):
-    places = numbers[:300, :3]
-    write_map(tmp_path / name, places, table)
+    positions = numbers[:300, :3]
+    write_map(tmp_path / name, positions, table)
     with MapWriter(tmp_path / f"blocks-{name}", table) as writer:
         for start in range(0, 300, 70):
-            writer.write(places[start : start + 70])
+            writer.write(positions[start : start + 70])
     if name == "map.parquet":
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / name), pd.read_parquet(tmp_path / f"blocks-{name}"))
     elif name == "map.npz":
@@ -810,9 +810,9 @@ def test_missing_labels_are_empty(tmp_path):
     assert back["y"].to_pylist() == labels.to_pylist()
 
 
-def write_half(path, table, places):
+def write_half(path, table, positions):
     with MapWriter(path, table) as writer:
-        writer.write(places)
+        writer.write(positions)
         raise KeyboardInterrupt
 
 
@@ -827,12 +827,12 @@ def test_bad_maps(tmp_path, table, numbers):
         write_map(path, numbers[:300, :2], table, columns=["x"])
     with pytest.raises(ValueError, match="shape"):
         write_map(path, numbers[:300, 0], table)
-    with pytest.raises(DataFileError, match="'name' would stand twice"):
+    with pytest.raises(DataFileError, match="'name' would be in .* twice"):
         write_map(path, numbers[:300, :2], table, columns=["name", "y"])
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(DataFileError, match="is a folder"):
         write_map(tmp_path / "folder.csv", numbers)
-    with pytest.raises(DataFileError, match="choose one of the endings .csv"):
+    with pytest.raises(DataFileError, match="choose one of the file extensions .csv"):
         write_map(tmp_path / "map.png", numbers)
     with pytest.raises(DataFileError, match=r"cannot be written to .* \((File exists|Not a directory)\)"):
         write_map(path / "map.csv", numbers)
@@ -893,14 +893,14 @@ def test_a_full_disk_leaves_the_old_map_whole(tmp_path, name):
         from tsee.exceptions import DataFileError
         from tsee.files import open_table, write_map
         table = open_table({str(tmp_path / "in.h5ad")!r}) if {name.endswith("h5ad")} else None
-        places = np.random.default_rng(0).normal(size=(20000, 2))
+        positions = np.random.default_rng(0).normal(size=(20000, 2))
         resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000))
         try:
-            write_map({str(tmp_path / name)!r}, places, table)
+            write_map({str(tmp_path / name)!r}, positions, table)
         except DataFileError as error:
             print(error)
     """
-    assert "what was there is as it was: choose a place that you may write to, with room on its disk." in run(code)
+    assert "what was there is unchanged: choose a folder that you can write to, with room on its disk." in run(code)
     assert (tmp_path / name).read_bytes() == b"old and whole"
     assert {entry.name for entry in tmp_path.iterdir()} == {name, "in.h5ad"}
 
