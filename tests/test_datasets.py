@@ -200,7 +200,7 @@ class TestDownload:
     @pytest.mark.parametrize("file", IDX_NAMES)
     def test_another_file_is_refused(self, file, server, cache):
         server.files[file] = idx(np.ones(2, np.uint8))
-        self.assert_refused("this is not the published file, its SHA-256 differs", cache)
+        self.assert_refused("this is not the published file: its SHA-256 differs", cache)
 
     def test_a_broken_off_download_is_refused(self, server, cache):
         server.cut.add(IDX_NAMES[2])

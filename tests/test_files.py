@@ -134,7 +134,7 @@ def test_npy(tmp_path, numbers, dtype, order):
     check_slices(table.rows, array.astype(array.dtype.newbyteorder("=")))
     assert table.feature_names is None
     assert table.label is None
-    assert dict(table.aside) == {}
+    assert dict(table.other_columns) == {}
     assert table.notes == []
 
 
@@ -142,7 +142,7 @@ def test_images_are_made_flat(tmp_path, numbers):
     np.save(tmp_path / "a.npy", numbers.reshape(500, 2, 3))
     table = open_table(tmp_path / "a.npy")
     check_slices(table.rows, numbers)
-    assert table.notes == ["Each row, of shape 2 x 3, is taken as 6 features."]
+    assert table.notes == ["Each row, of shape 2 x 3, becomes 6 features."]
 
 
 def test_npy_folder_in_order_of_numbers(tmp_path, numbers):
@@ -150,7 +150,7 @@ def test_npy_folder_in_order_of_numbers(tmp_path, numbers):
         np.save(tmp_path / f"part-{part}.npy", numbers[part * 40 : (part + 1) * 40])
     check_slices(open_table(tmp_path).rows, numbers[:440])
     np.save(tmp_path / "part-11.npy", numbers[:, :5])
-    refused(tmp_path, "part-11.npy' has 5 columns where")
+    refused(tmp_path, "part-11.npy' has 5 columns, but")
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -164,7 +164,7 @@ def test_npz(tmp_path, numbers, save):
     check_slices(open_table(path, key="x_test").rows[:].view(RowsOf), numbers[:9, ::-1])
     refused(path, "several arrays ('x_train', 'x_test'): name one by its key")
     refused(path, "no array 'x_trian': did you mean 'x_train'", key="x_trian")
-    refused(path, "has shape (500,), where the data has 9 rows", key="x_test", label="y_train")
+    refused(path, "has shape (500,), but the data has 9 rows", key="x_test", label="y_train")
     save(path, numbers)
     check_slices(open_table(path).rows, numbers)
 
@@ -239,7 +239,7 @@ def test_bad_arrays(tmp_path, numbers, name):
     write(holed)
     refused(path, "infinity in row 71, column 4: replace it with a finite number, remove that row, or drop the column.")
     write(numbers[:, 0])
-    refused(path, "shape (500,), where rows and columns are needed")
+    refused(path, "shape (500,), but rows and columns are needed")
     write(numbers[:0])
     refused(path, "no rows")
     write(np.array([[b"a", b"b"]]))
@@ -310,10 +310,10 @@ def test_text_is_what_pandas_wrote(tmp_path, parser, ending):
     features = ["height", "age", "weight"]
     assert table.feature_names == features
     check_slices(table.rows, pd.read_csv(path, sep=None, engine="python")[features].to_numpy(np.float64))
-    assert list(table.aside) == ["person_id", "name"]
-    assert table.aside["person_id"].dtype == np.int64
-    np.testing.assert_array_equal(table.aside["person_id"], frame["person_id"])
-    assert table.aside["name"].tolist() == frame["name"].tolist()
+    assert list(table.other_columns) == ["person_id", "name"]
+    assert table.other_columns["person_id"].dtype == np.int64
+    np.testing.assert_array_equal(table.other_columns["person_id"], frame["person_id"])
+    assert table.other_columns["name"].tolist() == frame["name"].tolist()
     assert table.label.tolist() == frame["class"].tolist()
     assert table.notes == ["Kept aside, not numeric: 'name'.", "Kept aside, an identifier: 'person_id'."]
     assert table.kept(100, 102)["name"].tolist() == frame["name"][100:102].tolist()
@@ -331,7 +331,7 @@ def test_columns_are_chosen_in_order(tmp_path, parser):
     table = open_table(tmp_path / "a.csv", columns=["weight", "age"])
     assert table.feature_names == ["weight", "age"]
     np.testing.assert_allclose(table.rows[:][:, 1], people()["age"])
-    assert list(table.aside) == ["index", "person_id", "name", "class"]
+    assert list(table.other_columns) == ["index", "person_id", "name", "class"]
     # An identifier that is asked for is a feature.
     assert open_table(tmp_path / "a.csv", columns=["person_id"]).feature_names == ["person_id"]
     refused(tmp_path / "a.csv", "no columns 'hieght', 'x': did you mean 'height', 'weight'?", columns=["hieght", "x"])
@@ -374,7 +374,7 @@ def test_header_or_not(tmp_path, parser):
     table = open_table(path)
     assert table.feature_names == ["x", "y", "column4"]
     np.testing.assert_array_equal(table.rows[:], [[1, 2, 3], [5, 6, 7]])
-    assert table.aside["index"].tolist() == [0, 1]
+    assert table.other_columns["index"].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz"])
@@ -401,11 +401,11 @@ def test_identifiers_only_if_all_different(tmp_path, parser):
     path.write_text("id,year_index,paid\n3,1,7\n1,1,8\n2,2,9\n")
     table = open_table(path)
     assert table.feature_names == ["year_index", "paid"]
-    assert table.aside["id"].tolist() == [3, 1, 2]
+    assert table.other_columns["id"].tolist() == [3, 1, 2]
     path.write_text("id,x\n007,1\n008,2\n")
     table = open_table(path)  # zeros in front are part of it
     assert table.feature_names == ["x"]
-    assert table.aside["id"].tolist() == ["007", "008"]
+    assert table.other_columns["id"].tolist() == ["007", "008"]
 
 
 GOOD = "id,age,city\n" + "".join(f"{i},{i % 7}.5,town\n" for i in range(100))
@@ -450,7 +450,7 @@ def test_files_that_are_no_text(tmp_path, parser):
     path.write_bytes(packed[: len(packed) // 2])
     refused(path, "damaged, cut off")
     path.write_text(GOOD)
-    refused(path, "is not compressed by gzip")
+    refused(path, "is not compressed with gzip")
     path = tmp_path / "a.csv"
     path.write_bytes(GOOD.encode("utf-16"))
     refused(path, "UTF-16: save it as UTF-8")
@@ -469,7 +469,7 @@ def test_what_is_unpacked_goes_with_the_table(tmp_path, monkeypatch):
     assert list((tmp_path / "scratch").iterdir()) == []
     table = open_table(tmp_path / "a.csv")
     assert len(list((tmp_path / "scratch").iterdir())) == 1
-    rows, names = table.rows, table.aside
+    rows, names = table.rows, table.other_columns
     del table
     assert names["city"][5] == "town"  # what is left of it still reads
     assert rows[5:6] == 5.5
@@ -493,9 +493,9 @@ def test_parquet_is_what_pandas_wrote(tmp_path):
     features = ["height", "age", "weight", "flag"]
     assert table.feature_names == features
     check_slices(table.rows, frame[features].to_numpy(np.float64))
-    assert list(table.aside) == ["person_id", "name", "when"]
-    assert table.aside["name"].tolist() == frame["name"].tolist()
-    np.testing.assert_array_equal(table.aside["person_id"], frame["person_id"])
+    assert list(table.other_columns) == ["person_id", "name", "when"]
+    assert table.other_columns["name"].tolist() == frame["name"].tolist()
+    np.testing.assert_array_equal(table.other_columns["person_id"], frame["person_id"])
     assert table.label.tolist() == frame["class"].tolist()
     assert table.rows.span == 64
     assert open_table(path, columns=["weight", "age"]).feature_names == ["weight", "age"]
@@ -515,7 +515,7 @@ def test_parquet_folder(tmp_path, numbers):
     assert table.notes == ["12 files, in the order of their names."]
     (tmp_path / "year=2020").mkdir()
     frame[:0].to_parquet(tmp_path / "year=2020" / "part-0.parquet")
-    assert open_table(tmp_path).notes[1] == "What the names of the folders say ('name=value') is not read."
+    assert open_table(tmp_path).notes[1] == "Values in the names of folders ('name=value') are not read."
     frame[names[:-1]].to_parquet(tmp_path / "part-12.parquet")
     refused(tmp_path, "part-12.parquet' lacks 'x5'")
     frame.astype({"x5": "float64"}).to_parquet(tmp_path / "part-12.parquet")
@@ -540,8 +540,8 @@ def test_parquet_of_vectors(tmp_path, numbers, monkeypatch, large, kind):
     check_slices(open_table(path, columns=table.feature_names).rows, numbers)
     if kind != "columns":
         check_slices(open_table(path, columns=["v"]).rows, numbers)
-        refused(path, "taken whole: choose 'v' instead", columns=["v[1]", "v[2]"])
-        refused(path, "taken whole: choose 'v' instead", columns=["v[1]"])
+        refused(path, "used whole: choose 'v' instead", columns=["v[1]", "v[2]"])
+        refused(path, "used whole: choose 'v' instead", columns=["v[1]"])
     assert any("row groups are large" in note for note in table.notes) == large
 
 
@@ -578,7 +578,7 @@ def test_bad_parquet(tmp_path, numbers, monkeypatch, large):
     write(age=np.where(np.arange(500) == 300, np.nan, 1.0))
     refused(path, "NaN in row 301, column 'age'")
     write(v=pa.array([[1.0]] * 300 + [[1.0, 2.0]] * 200))
-    refused(path, "row 301: the list in column 'v' has 2 values where the first has 1")
+    refused(path, "row 301: the list in column 'v' has 2 values, but the first has 1")
     write(v=pa.array([[1.0]] * 300 + [[None]] * 200))
     refused(path, "row 301, column 'v': the value is missing")
     pq.write_table(pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], ["x", "x"]), path)
@@ -624,9 +624,9 @@ def test_h5ad(tmp_path, numbers, anndata, form):
         check_slices(table.rows, dense)
         assert table.feature_names == [f"gene{i}" for i in range(30)]
         assert table.label[:5].tolist() == ["T", "B", None, "T", "NK"]
-        assert list(table.aside) == ["index", "depth", "n"]
-        assert table.aside["index"][7] == "cell7"
-        assert table.aside["n"][:2].tolist() == [1, None]
+        assert list(table.other_columns) == ["index", "depth", "n"]
+        assert table.other_columns["index"][7] == "cell7"
+        assert table.other_columns["n"][:2].tolist() == [1, None]
         check_slices(open_table(path, columns=["gene9", "gene3"]).rows, dense[:, [9, 3]])
         check_slices(open_table(path, key="layers/counts", drop=["gene0"]).rows, 2 * dense[:, 1:])
         check_slices(open_table(path, key="X_pca").rows, numbers)
@@ -659,7 +659,7 @@ def test_h5ad(tmp_path, numbers, anndata, form):
 def test_other_kinds(tmp_path, numbers):
     refused(tmp_path / "nothing.csv", "There is no file")
     for name, sentence in {
-        "a.pkl": "a pickle, which is not read since it can run code",
+        "a.pkl": "a pickle, which is not read because it can run code",
         "a.xlsx": "an Excel workbook: save the sheet as CSV",
         "a.bin": "of a kind that tsee does not read: write it as one of .npy",
         "a": "of a kind that tsee does not read",
@@ -772,7 +772,7 @@ def test_maps_round_trip(tmp_path, table, numbers, name):
     if name != "map.npz" and name != "map.npy":
         again = open_table(path, label="class")
         assert again.feature_names == ["tsee0", "tsee1"]
-        assert list(again.aside) == ["person_id", "name"]
+        assert list(again.other_columns) == ["person_id", "name"]
         np.testing.assert_array_equal(np.asarray(again.rows, dtype=np.float32), positions)
 
 

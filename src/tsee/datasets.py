@@ -322,7 +322,7 @@ def _from_coil_zip(paths: Iterator[Path]) -> Split:
                 with archive.open(member) as file, Image.open(file) as image:
                     if image.size != (128, 128):
                         raise ValueError(f"{member} is not of 128 x 128 pixels")
-                    # Grey is ITU-R 601's; reduce(4) makes each pixel the mean of 4 x 4.
+                    # Gray is ITU-R 601's; reduce(4) makes each pixel the mean of 4 x 4.
                     rows[number - 1, degrees // 5] = np.asarray(image.convert("L").reduce(4)).ravel()
                 seen[number - 1, degrees // 5] = True
     except (OSError, zipfile.BadZipFile, zlib.error) as error:

@@ -25,10 +25,10 @@ __all__ = ["check_rows", "dense", "without_names"]
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """Check ``X`` for ``estimator`` and return it as an array, a CSR matrix or `Rows`, in the dtype it came in.
 
-    Arrays, DataFrames, tensors and sparse matrices of any numeric dtype pass without a copy of the whole
-    where their type allows. Files, memory maps and whatever else has a shape, a dtype and slices (h5py, zarr, dask)
-    become `Rows`, which are read by slice, and in which values that are not finite are met only then. With ``reset``
-    the names and number of features are remembered, otherwise they are compared with those remembered.
+    Arrays, DataFrames, tensors and sparse matrices of any numeric dtype are not copied if their type allows it. Files,
+    memory maps and anything else that has a shape, a dtype and slices (h5py, zarr, dask) become `Rows`: they are read
+    by slice, and checked for NaN and infinity only then. With ``reset`` the names and the number of the features are
+    remembered, otherwise they are compared with the remembered ones.
     """
     names = None if reset else getattr(estimator, "feature_names_in_", None)
     if isinstance(X, str | PathLike):
@@ -43,10 +43,10 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         X = X.detach().cpu()
         X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
     if not reset and names is None and _plain(X) and X.shape[1] == estimator.n_features_in_:
-        _check_finite(X, [])  # all that is left to check; a row alone has no time for more
+        _check_finite(X, [])  # nothing else is left to check, and further checks would slow down a single row
         return X
     if type(X).__name__ == "LazyFrame":
-        raise TypeError("X is a LazyFrame, a query that was not run yet: give X.collect() instead.")
+        raise TypeError("X is a LazyFrame, a query that has not been run: give X.collect() instead.")
     _check_columns_numeric(X)
     columns = _column_names(X)
     X = validate_data(
@@ -65,7 +65,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 
 class SlicedArray(Rows):
-    """Anything with a shape, a dtype and slices, dense or CSR, that is not a file of its own."""
+    """Anything with a shape, a dtype and slices, dense or CSR, that was not opened as a table."""
 
     def __init__(self, X: Any) -> None:
         check_numeric(X, "X")
@@ -80,12 +80,12 @@ class SlicedArray(Rows):
 
 
 def _plain(X: Any) -> bool:
-    """Whether ``X`` is a matrix of numbers, in memory, with a row at least."""
+    """Whether ``X`` is a numpy matrix of numbers with at least one row."""
     return type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf" and len(X) > 0
 
 
 def _open(path: str | PathLike[str], names: Any) -> Rows:
-    """The rows of a file, of the features that are known by name where it has names."""
+    """The rows of a file; if its columns have names, only the features of these ``names``."""
     if names is not None and has_columns(path):
         return open_table(path, columns=list(names)).rows
     table = open_table(path)
@@ -95,7 +95,7 @@ def _open(path: str | PathLike[str], names: Any) -> Rows:
 
 
 def _read_by_slice(X: Any) -> bool:
-    """Whether ``X`` is rows that lie elsewhere than in memory."""
+    """Whether ``X`` is rows that are not in memory, or need not be."""
     if isinstance(X, np.memmap):
         return X.ndim == 2 and X.dtype.kind in "biuf"
     if isinstance(X, np.ndarray | torch.Tensor | Rows) or scipy.sparse.issparse(X) or hasattr(X, "columns"):
@@ -103,13 +103,13 @@ def _read_by_slice(X: Any) -> bool:
     shape = getattr(X, "shape", None)
     if not isinstance(shape, tuple) or len(shape) != 2 or not hasattr(X, "dtype") or not hasattr(X, "__getitem__"):
         return False
-    if not all(side == side for side in shape):  # NaN: dask has not counted them
+    if not all(side == side for side in shape):  # NaN: dask has not counted the rows
         raise ValueError("X does not know how many rows it has: call X.compute_chunk_sizes() first.")
     return True
 
 
 def _check_stored(estimator: Any, X: Rows, names: Any, *, reset: bool) -> Rows:
-    """What scikit-learn checks of an array, for rows that it cannot hold."""
+    """Check rows that are not in memory as scikit-learn checks an array."""
     if reset:
         if len(X) < 2:
             raise ValueError(f"Found array with 1 sample(s) (shape={X.shape}) while a minimum of 2 is required.")
@@ -120,11 +120,11 @@ def _check_stored(estimator: Any, X: Rows, names: Any, *, reset: bool) -> Rows:
             estimator.__dict__.pop("feature_names_in_", None)
         return X
     if names is not None and X.names is not None and list(X.names) != list(names):
-        place = {name: column for column, name in enumerate(X.names)}
-        missing = [name for name in names if name not in place]
+        column_of = {name: column for column, name in enumerate(X.names)}
+        missing = [name for name in names if name not in column_of]
         if missing:
             raise ValueError(f"X lacks columns that the model was fitted with: {listed(missing)}.")
-        X = ChosenColumns(X, [place[name] for name in names], list(names))
+        X = ChosenColumns(X, [column_of[name] for name in names], list(names))
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
@@ -134,7 +134,7 @@ def _check_stored(estimator: Any, X: Rows, names: Any, *, reset: bool) -> Rows:
 
 
 def dense(X: Any, rows: slice) -> np.ndarray:
-    """Rows of ``X`` as a dense float array: float32, or float64 where the input needs it to be exact."""
+    """Rows of ``X`` as a dense float array: float32, or float64 if float32 would not be exact."""
     block = X[rows]
     if scipy.sparse.issparse(block):
         block = block.toarray()
@@ -189,7 +189,7 @@ def _check_finite(X: Any, columns: list[Any], start: int = 0) -> None:
 
 
 def without_names(function: Callable[[Any], np.ndarray], rows: Any) -> np.ndarray:
-    """A function of an estimator of rows without names, whose columns have been matched with its own already."""
+    """Call a method of an estimator with rows that have no names, but already have the estimator's column order."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return function(rows)

@@ -156,7 +156,7 @@ class MapWriter:
         if self._sink is not None:
             with contextlib.suppress(Exception):
                 self._sink.close()
-        with contextlib.suppress(BaseException):
+        with contextlib.suppress(Exception):
             self._replacement.__exit__(kind, error, trace)
 
     def _open(self, positions: np.ndarray, kept: Mapping[str, np.ndarray]) -> _Sink:
