@@ -1,4 +1,4 @@
-"""Bad input gets one clear sentence, and a model that was fitted before stays as it was."""
+"""Bad input gets one clear sentence, and leaves a model that was fitted before unchanged."""
 
 import warnings
 
@@ -205,7 +205,7 @@ def test_wrong_number_of_features_at_transform(cls):
         (np.arange(40.0)[:, None], r"X has 1 feature\(s\), fewer than the 2 dimensions of the map"),
     ],
 )
-def test_data_that_make_a_poor_map_are_mapped_with_a_warning(cls, X, sentence):
+def test_data_that_give_a_poor_map_cause_a_warning(cls, X, sentence):
     with pytest.warns(DataWarning, match=sentence):
         Y = cls(max_epochs=2, random_state=0).fit_transform(X)
     assert np.isfinite(Y).all()

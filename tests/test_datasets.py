@@ -39,7 +39,7 @@ def assert_same(a: Split, b: Split) -> None:
 
 def idx(array: np.ndarray) -> bytes:
     header = bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape)
-    # Without the time: these bytes are in the names of tests, which all workers must have alike.
+    # Without the time: these bytes are in the names of tests, which must be the same for all workers.
     return gzip.compress(header + array.tobytes(), mtime=0)
 
 
@@ -50,7 +50,7 @@ def idx_files() -> dict[str, bytes]:
 
 
 class Server:
-    """Serves ``files``; those in ``cut`` are announced whole and broken off half way."""
+    """Serves ``files``; the files in ``cut`` are announced whole, but end half way."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -118,7 +118,7 @@ class TestDigits:
         assert split.x_test.shape == (599, 64)
         assert split.x_train.dtype == np.float32
         assert (split.x_train.min(), split.x_train.max()) == (0, 16)
-        assert np.bincount(split.y_test).min() >= 57  # each class is held out alike
+        assert np.bincount(split.y_test).min() >= 57  # every class is held out equally
 
     def test_seed(self):
         assert_same(load_digits(random_state=1), load_digits(random_state=1))
@@ -267,7 +267,7 @@ class TestCoil:
 
     @staticmethod
     def view(number: int, degrees: int) -> np.ndarray:
-        """A gray image that is another for each view, and not even within a square of 4 x 4."""
+        """A gray image that differs between views, and is not uniform within a square of 4 x 4."""
         columns, rows = np.meshgrid(np.arange(128), np.arange(128))
         return ((columns * rows + 50 * number + degrees) % 251).astype(np.uint8)
 

@@ -1,4 +1,4 @@
-"""Centering, scale and principal axes against scikit-learn's, in blocks against whole."""
+"""Centering, scale, standardization and principal axes against scikit-learn and plain formulas; warnings."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def test_axes_are_the_principal_ones(X, most, monkeypatch):
     np.testing.assert_allclose(fitted.basis.T @ fitted.basis, np.eye(6), atol=1e-5)
 
 
-def test_the_unit_and_the_offset_do_not_matter(X):
+def test_unit_and_offset_do_not_matter(X):
     plain = inputs_of(X, 5)
     for unit, offset in ((255.0, 0.0), (1e-200, 0.0), (1e200, 0.0), (1.0, 1e6), (1.0, -1e9)):
         other = X * unit + offset
@@ -90,7 +90,7 @@ def test_data_that_do_not_vary():
         assert inputs_of(X, n_inputs).abs().max() < 1e-12
 
 
-def test_evenly_hides_how_many_rows_came():
+def test_padding_hides_the_number_of_rows():
     seen = []
 
     def double(block):
@@ -105,12 +105,12 @@ def test_evenly_hides_how_many_rows_came():
 
 @pytest.mark.parametrize("n_inputs", [None, 5])
 def test_a_constant_column_of_large_numbers_changes_nothing(X, n_inputs):
-    """As a time stamp that is the same in every row."""
+    """For example a time stamp that is the same in every row."""
     plain = inputs_of(X, n_inputs)
     stamped = np.c_[X, np.full(len(X), 1.7e9)]
     other = inputs_of(stamped, n_inputs)
     if n_inputs is None:
-        other = other[:, :-1] * np.sqrt(40 / 41)  # the mean variance is over one feature more
+        other = other[:, :-1] * np.sqrt(40 / 41)  # the mean variance is over one more feature
     torch.testing.assert_close(other, plain, atol=1e-3, rtol=1e-3)
 
 
@@ -207,7 +207,7 @@ def test_data_that_do_not_vary_are_not_divided():
 
 
 def warnings_of(X, **given):
-    """What is said while the preprocessing is fitted, with and without principal axes."""
+    """The warnings while the preprocessing is fitted, with and without principal axes: they must be the same."""
     said = []
     for n_inputs in (None, 2):
         with warnings.catch_warnings(record=True) as caught:
@@ -219,14 +219,14 @@ def warnings_of(X, **given):
     return said[0]
 
 
-def clusters_and_places():
+def clusters_with_year_and_zip():
     rng = np.random.default_rng(0)
     clean = rng.normal(size=(400, 4)) + 8 * np.eye(4)[np.repeat(np.arange(4), 100)]
     return np.c_[clean, rng.integers(1990, 2024, 400), rng.integers(10_000, 99_999, 400)]
 
 
 def test_columns_in_other_units_are_named():
-    X = clusters_and_places()
+    X = clusters_with_year_and_zip()
     (said,) = warnings_of(X, names=["a", "b", "c", "d", "year", "zip"])
     assert said.startswith("Column 'zip' of X holds 99.9 % of the variance of all 6 columns")
     assert "standardize=True" in said
@@ -250,18 +250,18 @@ def test_columns_of_many_features_in_other_units_are_named(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["wine", "breast_cancer"])
-def test_tables_in_several_units_are_told(name):
+def test_tables_in_several_units_cause_a_warning(name):
     data = getattr(datasets, f"load_{name}")()
     (said,) = warnings_of(data.data, names=list(data.feature_names))
     assert ("'proline'" if name == "wine" else "'mean area' and 'worst area'") in said
 
 
 @pytest.mark.parametrize("name", ["iris", "diabetes", "digits"])
-def test_tables_in_one_unit_are_not(name):
+def test_tables_in_one_unit_cause_no_warning(name):
     assert warnings_of(getattr(datasets, f"load_{name}")().data) == []
 
 
-def test_variances_that_differ_for_a_reason_are_no_matter():
+def test_variances_that_differ_for_a_reason_cause_no_warning():
     rng = np.random.default_rng(0)
     components = rng.normal(size=(500, 30)) * np.exp(-1.5 * np.arange(30))  # principal components fade
     assert warnings_of(components) == []
@@ -271,13 +271,13 @@ def test_variances_that_differ_for_a_reason_are_no_matter():
     mostly_constant = np.zeros((100, 40))
     mostly_constant[:, :2] = rng.normal(size=(100, 2))
     assert warnings_of(mostly_constant) == []
-    assert warnings_of(clusters_and_places()[:10]) == []  # too few rows to tell
+    assert warnings_of(clusters_with_year_and_zip()[:10]) == []  # too few rows to tell
 
 
 @pytest.mark.slow
 @pytest.mark.skipif("TSEE_DATA" not in os.environ, reason="TSEE_DATA is not set")
 @pytest.mark.parametrize("name", ["coil100", "fashion", "genomes", "mammoth", "mnist", "sentences", "words"])
-def test_data_sets_in_one_unit_are_mapped_without_a_word(name):
+def test_data_sets_in_one_unit_are_mapped_without_a_warning(name):
     path = Path(os.environ["TSEE_DATA"]) / f"{name}.npz"
     if not path.exists():
         pytest.skip(f"{path} is not there")
@@ -339,7 +339,7 @@ print(json.dumps(found))
 
 @pytest.mark.skipif(sys.platform == "win32", reason="gloo processes are started as on Linux and macOS")
 def test_two_processes_fit_and_say_what_one_does(tmp_path, peers, X):
-    np.save(tmp_path / "units.npy", clusters_and_places())
+    np.save(tmp_path / "units.npy", clusters_with_year_and_zip())
     X[333, 17] = 1e30
     np.save(tmp_path / "value.npy", X)
     (alone,) = map(json.loads, peers.run(SHARES, 1, tmp_path))

@@ -204,8 +204,8 @@ def _main_part(group: Any) -> str:
             return name
     encoding = group.attrs.get("encoding-type")
     raise DataFileError(
-        f"{group.name!r} in {group.file.filename!r} has an unknown encoding, {encoding!r}: write it again with a recent "
-        "anndata."
+        f"{group.name!r} in {group.file.filename!r} has an unknown encoding, {encoding!r}: write it again with a "
+        "recent anndata."
     )
 
 

@@ -169,8 +169,8 @@ def _kind_of_folder(folder: Path) -> tuple[str, list[Path]]:
         if files:
             return kind, files
     raise DataFileError(
-        f"The folder {str(folder)!r} holds no .parquet or .npy files, and is not a Zarr store: write the data as one of "
-        f"{KNOWN}."
+        f"The folder {str(folder)!r} holds no .parquet or .npy files, and is not a Zarr store: write the data as one "
+        f"of {KNOWN}."
     )
 
 
