@@ -19,7 +19,7 @@ from tsee.files.errors import listed
 from tsee.files.opening import has_columns
 from tsee.files.rows import ChosenColumns, Rows, check_numeric, first_not_finite
 
-__all__ = ["check_rows", "dense", "without_names"]
+__all__ = ["check_finite", "check_rows", "dense", "without_names"]
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -43,7 +43,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         X = X.detach().cpu()
         X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
     if not reset and names is None and _plain(X) and X.shape[1] == estimator.n_features_in_:
-        _check_finite(X, [])  # nothing else is left to check, and further checks would slow down a single row
+        check_finite(X, [])  # nothing else is left to check, and further checks would slow down a single row
         return X
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, a query that has not been run: give X.collect() instead.")
@@ -60,7 +60,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     )
     if X.dtype.kind == "O":  # columns of several types, each of them numbers
         X = X.astype(np.float64)
-    _check_finite(X, columns)
+    check_finite(X, columns)
     return X
 
 
@@ -75,7 +75,7 @@ class SlicedArray(Rows):
     def __getitem__(self, rows: slice) -> Any:
         block = self._X[rows]
         block = block.tocsr() if scipy.sparse.issparse(block) else np.asarray(block, dtype=self.dtype)
-        _check_finite(block, [], rows.start)
+        check_finite(block, [], rows.start)
         return block
 
 
@@ -172,7 +172,7 @@ def _holds_numbers(column: Any) -> bool:
     return values.dtype.kind in "biuf"
 
 
-def _check_finite(X: Any, columns: list[Any], start: int = 0) -> None:
+def check_finite(X: Any, columns: list[Any], start: int = 0) -> None:
     """Refuse NaN and infinity, naming the row and column of the first; ``start`` is the number of the first row."""
     found = first_not_finite(X)
     if found is None:
