@@ -1,7 +1,5 @@
-"""Whatever kind of rows comes, the map is that of the numpy array, bit for bit."""
+"""Every kind of rows gives the same map as the numpy array, bit for bit."""
 
-import subprocess
-import sys
 import warnings
 
 import dask.array
@@ -35,7 +33,7 @@ def values():
 
 @pytest.fixture(scope="module")
 def expected(values):
-    """The places of the numpy array of a dtype, and of its first rows by transform."""
+    """The positions for the numpy array of a dtype, and for its first rows by transform."""
     known = {}
 
     def of(dtype):
@@ -56,7 +54,7 @@ def model(values):
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "bool", "int8", ">f4", "object", "complex64"])
 @pytest.mark.parametrize("form", ["rows", "Fortran", "read-only", "none", "wrong width", "NaN"])
 def test_plain_matrices_pass_the_checks_that_others_do(kind, form, values, model, monkeypatch):
-    """A plain matrix is checked by fewer steps than scikit-learn takes, to the same end."""
+    """A plain matrix is checked in fewer steps than by scikit-learn, with the same result."""
     X = values[:5].astype(kind)
     X = {"none": X[:0], "wrong width": X[:, :7], "Fortran": np.asfortranarray(X)}.get(form, X)
     if form == "read-only":
@@ -74,14 +72,14 @@ def test_plain_matrices_pass_the_checks_that_others_do(kind, form, values, model
 
 
 def check(expected, data, first, *, dtype="float32", names=None):
-    """``data`` gives the map of the numpy array of ``dtype``, and ``first``, its first rows, are placed there."""
+    """``data``, and its ``first`` rows in transform, get the same positions as the numpy array of ``dtype``."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = fitted(data)
-        places = model.transform(first)
+        positions = model.transform(first)
     embedding, placed = expected(dtype)
     np.testing.assert_array_equal(model.embedding_, embedding)
-    np.testing.assert_array_equal(places, placed)
+    np.testing.assert_array_equal(positions, placed)
     assert model.n_features_in_ == 8
     if names is None:
         assert not hasattr(model, "feature_names_in_")
@@ -93,8 +91,8 @@ def check(expected, data, first, *, dtype="float32", names=None):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int32", "uint8", "bool"])
-def test_a_dtype_is_that_of_the_numbers_it_holds(dtype, values, expected):
-    """Integers are read as floats that hold them exactly: which, numpy's promotion with float32 says."""
+def test_a_dtype_does_not_change_the_numbers(dtype, values, expected):
+    """Integers become floats that hold them exactly, by numpy's promotion with float32."""
     X = (values % 2 if dtype == "bool" else values).astype(dtype)
     exact = np.result_type(dtype, np.float32)
     np.testing.assert_array_equal(fitted(X).embedding_, fitted(X.astype(exact)).embedding_)
@@ -176,7 +174,7 @@ def test_sparse_with_wide_indices_duplicates_and_stored_zeros(values, expected):
     wide = scipy.sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
     check(expected, wide, wide[:100])
     rows, columns = values.nonzero()
-    twice = scipy.sparse.coo_array(  # entries of the same place are added up, and a zero may be stored
+    twice = scipy.sparse.coo_array(  # entries of the same row and column are added, and a zero may be stored
         (
             np.r_[X.data - 1, np.ones_like(X.data), 0].astype(np.float32),
             (np.r_[rows, rows, 0], np.r_[columns, columns, 0]),
@@ -218,7 +216,7 @@ def test_pandas_columns_of_several_types(values, expected):
 
 def test_pandas_sparse_columns(values, expected):
     frame = pd.DataFrame(values.astype(np.float64), columns=NAMES).astype(pd.SparseDtype(np.float64, 0))
-    with warnings.catch_warnings():  # scikit-learn says that they are made dense
+    with warnings.catch_warnings():  # scikit-learn warns that they become dense
         warnings.filterwarnings("ignore", "pandas.DataFrame with sparse columns")
         model = fitted(frame)
     np.testing.assert_array_equal(model.embedding_, expected("float64")[0])
@@ -239,9 +237,9 @@ def test_polars_columns_of_several_types(values, expected):
 
 def test_polars_out(values):
     frame = polars.DataFrame(values, schema=NAMES)
-    places = fitted(frame).set_output(transform="polars").transform(frame)
-    assert isinstance(places, polars.DataFrame)
-    assert places.columns == ["dtsee0", "dtsee1"]
+    positions = fitted(frame).set_output(transform="polars").transform(frame)
+    assert isinstance(positions, polars.DataFrame)
+    assert positions.columns == ["dtsee0", "dtsee1"]
 
 
 def test_arrow_tables(values, expected):
@@ -276,7 +274,7 @@ def test_a_missing_value_is_named(values):
         fitted(polars.DataFrame(columns).with_columns(polars.all().cast(polars.Int64)))
 
 
-def test_a_query_that_was_not_run_is_told(values):
+def test_a_query_that_was_not_run_is_refused(values):
     with pytest.raises(TypeError, match=r"X is a LazyFrame.*collect\(\)"):
         fitted(polars.DataFrame(values, schema=NAMES).lazy())
 
@@ -325,7 +323,7 @@ def test_dask(dtype, chunks, values, expected):
 
 
 class Sliced:
-    """Rows that can only be sliced, as those of any library that has a shape, a dtype and a way to slice."""
+    """Rows that can only be sliced, from any library that offers a shape, a dtype and slices."""
 
     ndim = 2
 
@@ -348,7 +346,7 @@ class Sliced:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix, scipy.sparse.csr_array])
-def test_what_has_a_shape_and_slices_is_never_read_whole(form, dtype, values, expected):
+def test_sliced_rows_are_never_read_whole(form, dtype, values, expected):
     X = Sliced(form(values.astype(dtype)))
     check(expected, X, Sliced(form(values[:100].astype(dtype))), dtype=dtype)
     assert 0 < X.longest < len(X)
@@ -364,7 +362,7 @@ def test_a_bad_value_on_disk_is_named(values, tmp_path):
                 fitted(rows)
 
 
-def test_another_number_of_columns_is_told(values, tmp_path):
+def test_another_number_of_columns_is_refused(values, tmp_path):
     model = fitted(values)
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         file["X"] = values[:, :3]
@@ -392,22 +390,3 @@ def test_rows_of_tables(name, values, expected, tmp_path):
     with open_table(tmp_path / name) as table, open_table(tmp_path / f"first_{name}") as first:
         assert table.feature_names == (NAMES if name in ("rows.parquet", "rows.csv") else None)
         check(expected, table.rows, first.rows, dtype=str(table.rows.dtype), names=table.feature_names)
-
-
-# Libraries that nobody asked for
-
-
-def test_no_library_is_imported_unless_its_data_come():
-    code = """
-import sys
-sys.modules["pandas"] = None  # which scikit-learn imports where it is, and pandas others
-import numpy, scipy.sparse, torch
-from tsee import DtSEE
-X = numpy.random.default_rng(0).normal(size=(50, 5))
-for rows in (X, X.tolist(), scipy.sparse.csr_array(X), torch.from_numpy(X)):
-    DtSEE(max_epochs=1, hidden_layers=(8,), refinement=0, random_state=0).fit(rows).transform(rows)
-names = ("polars", "dask", "h5py", "zarr", "pyarrow", "anndata", "onnx", "xarray")
-print([name for name in names if name in sys.modules])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr

@@ -1,9 +1,11 @@
-"""Bad input gets one clear sentence, and a model that was fitted before stays as it was."""
+"""Bad input gets one clear sentence, and leaves a model that was fitted before unchanged."""
 
 import warnings
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 import scipy.sparse
 import torch
@@ -22,7 +24,10 @@ def spoiled(value, row=3, column=2):
 NAMES = ["a", "b", "c", "d", "e"]
 BAD_DATA = {
     "NaN": (spoiled(np.nan), r"X contains NaN in row 3, column 2: fill such values in"),
-    "infinity": (spoiled(-np.inf), r"X contains infinity in row 3, column 2"),
+    "infinity": (
+        spoiled(-np.inf),
+        r"X contains infinity in row 3, column 2: replace .*with NaN .*SimpleImputer.*leave those rows out",
+    ),
     "NaN in a DataFrame": (pd.DataFrame(spoiled(np.nan), columns=NAMES), r"NaN in row 3, column 'c'"),
     "NaN in a tensor": (torch.tensor(spoiled(np.nan)), r"NaN in row 3, column 2"),
     "NaN in CSR": (scipy.sparse.csr_matrix(spoiled(np.nan)), r"NaN in row 3, column 2"),
@@ -47,6 +52,38 @@ BAD_DATA = {
         pd.DataFrame({"size": [1.0, 2.0, 3.0], "note": np.array(["x", 1, None], dtype=object)}),
         r"Column 'note' of X is not numeric",
     ),
+    "digits as text": (
+        pd.DataFrame({"size": [1.0, 2.0], "code": np.array(["0", "1"], dtype=object)}),
+        r"Column 'code' of X is not numeric .*: drop it, or encode it as numbers",
+    ),
+    "digits as text among numbers": (
+        pd.DataFrame({"size": [1.0, 2.0, 3.0], "code": np.array([0, 1.5, "1"], dtype=object)}),
+        r"Column 'code' of X is not numeric",
+    ),
+    "digits as categories": (
+        pd.DataFrame({"size": [1.0, 2.0], "code": pd.Categorical(["0", "1"])}),
+        r"Column 'code' of X is not numeric .*category",
+    ),
+    "digits as pandas strings": (
+        pd.DataFrame({"size": [1.0, 2.0], "code": pd.array(["0", "1"], dtype="string")}),
+        r"Column 'code' of X is not numeric",
+    ),
+    "digits as polars strings": (
+        polars.DataFrame({"size": [1.0, 2.0], "code": ["0", "1"]}),
+        r"Column 'code' of X is not numeric .*String",
+    ),
+    "digits as polars categories": (
+        polars.DataFrame({"size": [1.0, 2.0], "code": polars.Series(["0", "1"], dtype=polars.Categorical)}),
+        r"Column 'code' of X is not numeric",
+    ),
+    "lists in a column": (
+        polars.DataFrame({"size": [1.0, 2.0], "vector": [[1, 2], [3, 4]]}),
+        r"Column 'vector' of X is not numeric",
+    ),
+    "digits as text in an Arrow table": (
+        pyarrow.table({"size": [1.0, 2.0], "code": ["0", "1"]}),
+        r"Column 'code' of X is not numeric .*string",
+    ),
     "sparse tensor": (torch.eye(3).to_sparse(), r"layout torch.sparse_coo: give X.to_dense\(\)"),
     "nothing": (None, r"Expected 2D array|NoneType"),
 }
@@ -63,10 +100,21 @@ def test_bad_data(cls, what):
     np.testing.assert_array_equal(see.transform(ROWS), before)
 
 
+def test_numbers_as_python_objects_are_numbers():
+    frame = pd.DataFrame(ROWS, columns=NAMES)
+    see = DtSEE(max_epochs=1, random_state=0)
+    expected = see.fit_transform(frame)
+    mixed = frame.astype({"b": object, "d": object})
+    mixed["a"] = pd.Categorical(frame["a"])
+    np.testing.assert_array_equal(see.fit_transform(mixed), expected)
+    whole = pd.DataFrame({"a": np.array([1, 2.5, True], dtype=object), "b": [0, 1, 2]})
+    assert np.isfinite(see.fit_transform(whole)).all()
+
+
 BAD_PARAMETERS = {
     "n_components": [0, -1, 1.5, "2", None, True],
     "perplexity": [0, 0.5, -3, "5", None, np.nan, np.inf, True],
-    "exemplars": ["centers", None, 5],
+    "exemplars": ["centres", None, 5],
     "n_exemplars": [1, 0, -5, 2.5, "all"],
     "seeding": ["k-means++", None],
     "kmeans_iterations": [-1, 1.5],
@@ -83,6 +131,7 @@ BAD_PARAMETERS = {
     "activation": ["relu6", None],
     "network": ["deep", DtSEE],
     "n_inputs": [0, -3, "all", 2.5],
+    "standardize": ["yes", None, 2],
     "batch_size": [0, 1, 10.5, "64"],
     "max_epochs": [0, -1, 1.5, "10"],
     "learning_rate": [0, -1e-3, "fast", None, np.nan],
@@ -156,7 +205,7 @@ def test_wrong_number_of_features_at_transform(cls):
         (np.arange(40.0)[:, None], r"X has 1 feature\(s\), fewer than the 2 dimensions of the map"),
     ],
 )
-def test_data_that_make_a_poor_map_are_mapped_with_a_warning(cls, X, sentence):
+def test_data_that_give_a_poor_map_cause_a_warning(cls, X, sentence):
     with pytest.warns(DataWarning, match=sentence):
         Y = cls(max_epochs=2, random_state=0).fit_transform(X)
     assert np.isfinite(Y).all()

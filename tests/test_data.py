@@ -1,4 +1,7 @@
-"""Data that lie elsewhere than in memory: read by slice, the same map, a working set that does not grow."""
+"""Data that are not in memory: they are read by slice, and give the same map; optional libraries stay unimported."""
+
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -34,7 +37,7 @@ def frame(X):
 
 @pytest.fixture
 def on_disk(monkeypatch):
-    """Whatever comes from a file is kept in one, in buckets of a few hundred rows."""
+    """Rows of a file are kept on disk, in buckets of a few hundred rows."""
     monkeypatch.setattr(store, "MEMORY", 0)
     monkeypatch.setattr(store, "BUCKET_ROWS", 300)
 
@@ -56,7 +59,7 @@ def saved(X, folder):
     ],
 )
 def test_the_map_from_disk_is_the_one_from_memory(cls, changes, X, tmp_path, on_disk):
-    """The same batches in the same order: what changes is only where the rows are kept between two epochs."""
+    """The same batches in the same order: only where the rows are kept between two epochs differs."""
     see, stored = quick(cls, **changes).fit(X), quick(cls, **changes).fit(saved(X, tmp_path))
     assert see.history_ == stored.history_
     np.testing.assert_array_equal(see.transform(X), stored.transform(X))
@@ -65,7 +68,7 @@ def test_the_map_from_disk_is_the_one_from_memory(cls, changes, X, tmp_path, on_
     np.testing.assert_array_equal(quick(cls, **changes).fit_transform(tmp_path / "rows.npy"), see.transform(X))
 
 
-def test_a_model_without_the_places_of_its_rows_is_saved_and_loaded(X, tmp_path, on_disk):
+def test_a_model_without_the_positions_of_its_rows_is_saved_and_loaded(X, tmp_path, on_disk):
     see = quick().fit(saved(X, tmp_path))
     see.save(tmp_path / "model")
     loaded = tsee.load(tmp_path / "model")
@@ -74,14 +77,14 @@ def test_a_model_without_the_places_of_its_rows_is_saved_and_loaded(X, tmp_path,
     assert loaded.get_feature_names_out().tolist() == ["dtsee0", "dtsee1"]
 
 
-def test_what_is_small_is_held_in_memory_wherever_it_came_from(X, tmp_path):
+def test_small_data_are_kept_in_memory(X, tmp_path):
     see = quick().fit(saved(X, tmp_path))
     np.testing.assert_array_equal(see.embedding_, quick().fit(X).embedding_)
 
 
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])
-def test_rows_sorted_by_class_make_no_worse_a_map(order, tmp_path, on_disk):
-    """Buckets of sorted rows would be of a class each."""
+def test_rows_sorted_by_class_give_as_good_a_map(order, tmp_path, on_disk):
+    """Buckets of sorted rows would have one class each."""
     X, y = load_digits(return_X_y=True)
     X = X.astype(np.float32)
     rows = np.argsort(y, kind="stable") if order == "sorted" else np.random.RandomState(0).permutation(len(y))
@@ -89,15 +92,15 @@ def test_rows_sorted_by_class_make_no_worse_a_map(order, tmp_path, on_disk):
     assert tsee.metrics.knn_error(see.transform(X), y, k=5)[5] < 0.12
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
-def test_a_path_is_fitted_and_placed_by_the_names_of_its_columns(ending, X, frame, tmp_path):
+@pytest.mark.parametrize("extension", ["csv", "tsv", "parquet"])
+def test_a_path_is_fitted_and_placed_by_the_names_of_its_columns(extension, X, frame, tmp_path):
     frame.insert(0, "id", [f"digit {i}" for i in range(len(frame))])
-    path, mixed = tmp_path / f"rows.{ending}", tmp_path / f"mixed.{ending}"
+    path, mixed = tmp_path / f"rows.{extension}", tmp_path / f"mixed.{extension}"
     for target, content in ((path, frame), (mixed, frame[frame.columns[::-1]].assign(more=1.5))):
-        if ending == "parquet":
+        if extension == "parquet":
             content.to_parquet(target)
         else:
-            content.to_csv(target, index=False, sep="\t" if ending == "tsv" else ",")
+            content.to_csv(target, index=False, sep="\t" if extension == "tsv" else ",")
     with pytest.warns(DataWarning, match="'id'"):
         see = quick().fit(path)
     assert see.feature_names_in_.tolist() == [f"pixel{i}" for i in range(64)]
@@ -149,7 +152,7 @@ def test_a_fit_that_fails_on_a_file_leaves_the_one_before_whole(X, tmp_path):
 
 
 class Slices:
-    """Rows by slice and nothing else, which tell how long the longest slice was."""
+    """Rows that can only be read by slice, and know how long the longest slice was."""
 
     def __init__(self, X):
         self._X, self.shape, self.dtype, self.longest = X, X.shape, X.dtype, 0
@@ -161,7 +164,7 @@ class Slices:
         return block
 
 
-def test_whatever_has_slices_is_read_in_short_ones(X):
+def test_sliced_rows_are_read_in_short_slices(X):
     X = np.repeat(X, 3, axis=0)
     sliced = Slices(X)
     see = quick(n_exemplars=200).fit(sliced)
@@ -192,3 +195,22 @@ def test_rows_that_are_not_counted_are_refused(X):
 def test_a_single_row_is_refused(X, tmp_path):
     with pytest.raises(ValueError, match="minimum of 2"):
         quick().fit(saved(X[:1], tmp_path))
+
+
+# Optional libraries
+
+
+def test_a_library_is_imported_only_for_its_own_data():
+    code = """
+import sys
+sys.modules["pandas"] = None  # scikit-learn would import it, and pandas imports others
+import numpy, scipy.sparse, torch
+from tsee import DtSEE
+X = numpy.random.default_rng(0).normal(size=(50, 5))
+for rows in (X, X.tolist(), scipy.sparse.csr_array(X), torch.from_numpy(X)):
+    DtSEE(max_epochs=1, hidden_layers=(8,), refinement=0, random_state=0).fit(rows).transform(rows)
+names = ("polars", "dask", "h5py", "zarr", "pyarrow", "anndata", "onnx", "xarray")
+print([name for name in names if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr

@@ -39,7 +39,7 @@ def assert_same(a: Split, b: Split) -> None:
 
 def idx(array: np.ndarray) -> bytes:
     header = bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape)
-    # Without the time: these bytes are in the names of tests, which all workers must have alike.
+    # Without the time: these bytes are in the names of tests, which must be the same for all workers.
     return gzip.compress(header + array.tobytes(), mtime=0)
 
 
@@ -50,7 +50,7 @@ def idx_files() -> dict[str, bytes]:
 
 
 class Server:
-    """Serves ``files``; those in ``cut`` are announced whole and broken off half way."""
+    """Serves ``files``; the files in ``cut`` are announced whole, but end half way."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -86,7 +86,7 @@ class Server:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server of small files in place of the official ones, with sums that fit."""
+    """A server of small files instead of the official ones, with matching checksums."""
     for proxy in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(proxy, raising=False)
     server = Server()
@@ -118,7 +118,7 @@ class TestDigits:
         assert split.x_test.shape == (599, 64)
         assert split.x_train.dtype == np.float32
         assert (split.x_train.min(), split.x_train.max()) == (0, 16)
-        assert np.bincount(split.y_test).min() >= 57  # each class is held out alike
+        assert np.bincount(split.y_test).min() >= 57  # every class is held out equally
 
     def test_seed(self):
         assert_same(load_digits(random_state=1), load_digits(random_state=1))
@@ -152,9 +152,9 @@ class TestFolders:
         [
             ({"x_test": None}, "must be an .npz file of the arrays x_train, y_train, x_test, y_test"),
             ({"y_test": np.array(["a", None, "b"], dtype=object)}, "could not be read as one"),  # a pickle
-            ({"x_train": np.zeros((6, 784))}, "one uint8 row an image in x_train .* Got float64"),
+            ({"x_train": np.zeros((6, 784))}, "one uint8 row per image in x_train .* Got float64"),
             ({"x_test": np.zeros((3, 28, 28), np.uint8)}, r"x_test .* Got uint8 of shape \(3, 28, 28\)"),
-            ({"y_train": np.zeros(5, np.uint8)}, r"one label a row in y_train. .* labels of shape \(5,\)"),
+            ({"y_train": np.zeros(5, np.uint8)}, r"one label per row in y_train. .* labels of shape \(5,\)"),
         ],
     )
     def test_a_bad_file(self, tmp_path, change, message):
@@ -200,7 +200,7 @@ class TestDownload:
     @pytest.mark.parametrize("file", IDX_NAMES)
     def test_another_file_is_refused(self, file, server, cache):
         server.files[file] = idx(np.ones(2, np.uint8))
-        self.assert_refused("this is not the published file, its SHA-256 is another", cache)
+        self.assert_refused("this is not the published file: its SHA-256 differs", cache)
 
     def test_a_broken_off_download_is_refused(self, server, cache):
         server.cut.add(IDX_NAMES[2])
@@ -258,7 +258,7 @@ class TestIdx:
 
 
 class TestCoil:
-    """With 2 objects in place of 100."""
+    """With 2 objects instead of 100."""
 
     @pytest.fixture(autouse=True)
     def few_objects(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +267,7 @@ class TestCoil:
 
     @staticmethod
     def view(number: int, degrees: int) -> np.ndarray:
-        """A gray image that is another for each view, and not even within a square of 4 x 4."""
+        """A gray image that differs between views, and is not uniform within a square of 4 x 4."""
         columns, rows = np.meshgrid(np.arange(128), np.arange(128))
         return ((columns * rows + 50 * number + degrees) % 251).astype(np.uint8)
 

@@ -2,7 +2,7 @@
 
 MNIST, Fashion-MNIST and COIL-100 are read from ``mnist.npz``, ``fashion.npz`` and ``coil100.npz``: in a
 folder of yours (the argument ``folder``, or the environment variable ``TSEE_DATA``), or in the cache
-(``TSEE_CACHE``, or ``~/.cache/tsee``). What is in neither is downloaded into the cache once, from the
+(``TSEE_CACHE``, or ``~/.cache/tsee``). A file that is in neither is downloaded into the cache once, from the
 official sources, and refused unless it has the published SHA-256.
 """
 
@@ -27,13 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from tsee.files.atomic import replacing
+
 __all__ = ["Split", "load_coil100", "load_digits", "load_fashion", "load_mnist"]
 
 Array = NDArray[Any]
 
 
 class Split(NamedTuple):
-    """Rows to train on and rows held out, one image a row, with a label each."""
+    """Rows to train on and rows held out, one image per row, with a label each."""
 
     x_train: Array
     y_train: Array
@@ -49,7 +51,7 @@ class _Source(NamedTuple):
     files: dict[str, str]
 
 
-# The sums are those that tensorflow_datasets publishes in url_checksums: mnist, fashion_mnist and coil100.
+# tensorflow_datasets publishes these checksums in url_checksums: mnist, fashion_mnist and coil100.
 _SOURCES = {
     "mnist": _Source(
         "MNIST",
@@ -123,8 +125,8 @@ def load_mnist(folder: str | os.PathLike[str] | None = None) -> Split:
     Parameters
     ----------
     folder : path, optional
-        Where ``mnist.npz`` is. Without it, the folder ``TSEE_DATA`` and then the cache are looked in,
-        and what is not there is downloaded.
+        The folder of ``mnist.npz``. By default the folder ``TSEE_DATA``, then the cache; a file that is in
+        neither is downloaded.
 
     Returns
     -------
@@ -142,13 +144,13 @@ def load_mnist(folder: str | os.PathLike[str] | None = None) -> Split:
 def load_fashion(folder: str | os.PathLike[str] | None = None) -> Split:
     """Fashion-MNIST: 60,000 + 10,000 photographs of clothes, 28 x 28 pixels, 10 classes.
 
-    Downloaded, it is in the official split. A ``fashion.npz`` of your own is in the split that it holds.
+    The download has the official split. A ``fashion.npz`` of your own can have any split.
 
     Parameters
     ----------
     folder : path, optional
-        Where ``fashion.npz`` is. Without it, the folder ``TSEE_DATA`` and then the cache are looked in,
-        and what is not there is downloaded.
+        The folder of ``fashion.npz``. By default the folder ``TSEE_DATA``, then the cache; a file that is in
+        neither is downloaded.
 
     Returns
     -------
@@ -172,8 +174,8 @@ def load_coil100(folder: str | os.PathLike[str] | None = None) -> Split:
     Parameters
     ----------
     folder : path, optional
-        Where ``coil100.npz`` is. Without it, the folder ``TSEE_DATA`` and then the cache are looked in,
-        and what is not there is downloaded. The download needs Pillow.
+        The folder of ``coil100.npz``. By default the folder ``TSEE_DATA``, then the cache; a file that is in
+        neither is downloaded, which needs Pillow.
 
     Returns
     -------
@@ -189,17 +191,17 @@ def load_coil100(folder: str | os.PathLike[str] | None = None) -> Split:
 
 
 def _load(name: str, folder: str | os.PathLike[str] | None, parse: Callable[[Iterator[Path]], Split]) -> Split:
-    """The file ``name``.npz of the folder, of TSEE_DATA or of the cache, which is filled if need be."""
+    """The file ``name``.npz in the folder, in TSEE_DATA or in the cache, downloaded if it is in none of them."""
     file = f"{name}.npz"
     if folder is not None:
         if not (Path(folder) / file).is_file():
             raise FileNotFoundError(f"There is no {file} in the folder {os.fspath(folder)!r}.")
         return _read(Path(folder) / file)
     cache = Path(os.environ.get("TSEE_CACHE") or "~/.cache/tsee").expanduser()
-    places = [Path(os.environ["TSEE_DATA"]).expanduser()] if os.environ.get("TSEE_DATA") else []
-    for place in [*places, cache]:
-        if (place / file).is_file():
-            return _read(place / file)
+    given = [Path(os.environ["TSEE_DATA"]).expanduser()] if os.environ.get("TSEE_DATA") else []
+    for known_folder in [*given, cache]:
+        if (known_folder / file).is_file():
+            return _read(known_folder / file)
     source = _SOURCES[name]
     try:
         _fill(cache / file, source, parse)
@@ -212,14 +214,13 @@ def _load(name: str, folder: str | os.PathLike[str] | None, parse: Callable[[Ite
 
 
 def _fill(path: Path, source: _Source, parse: Callable[[Iterator[Path]], Split]) -> None:
-    """Download, check and parse what ``source`` names, and write ``path`` all at once or not at all."""
+    """Download, check and parse the files of ``source``, and write ``path`` whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the final file, because a rename is atomic only within one file system.
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as work:
+    # The cache has room for it: a temporary folder elsewhere may not.
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as work, replacing(path) as temporary:
         split = parse(_download(source, file, Path(work)) for file in source.files)
-        finished = Path(work) / path.name
-        np.savez_compressed(finished, **split._asdict())
-        os.replace(finished, path)
+        with open(temporary, "wb") as finished:
+            np.savez_compressed(finished, **split._asdict())
 
 
 def _download(source: _Source, file: str, folder: Path) -> Path:
@@ -250,7 +251,7 @@ def _fetch(url: str, path: Path, sha256: str, title: str) -> None:
     if total is not None and received < total:
         raise OSError(f"the download broke off after {received} of {total} bytes")
     if digest.hexdigest() != sha256:
-        raise OSError("this is not the published file, its SHA-256 is another")
+        raise OSError("this is not the published file: its SHA-256 differs")
 
 
 def _read(path: Path) -> Split:
@@ -266,7 +267,7 @@ def _read(path: Path) -> Split:
     for part, x, y in (("train", split.x_train, split.y_train), ("test", split.x_test, split.y_test)):
         if x.ndim != 2 or x.dtype != np.uint8 or y.shape != x.shape[:1]:
             raise ValueError(
-                f"{path} must hold one uint8 row an image in x_{part} and one label a row in y_{part}. "
+                f"{path} must hold one uint8 row per image in x_{part} and one label per row in y_{part}. "
                 f"Got {x.dtype} of shape {x.shape} and labels of shape {y.shape} instead."
             )
     return split
@@ -306,7 +307,7 @@ def _from_coil_zip(paths: Iterator[Path]) -> Split:
             "and set TSEE_DATA to that folder."
         ) from error
 
-    path = next(paths)  # which downloads it, now that it is known to be readable
+    path = next(paths)  # downloads it, now that Pillow can read it
     rows = np.empty((_COIL_OBJECTS, 72, 1024), np.uint8)  # by object, and by degrees / 5
     seen = np.zeros((_COIL_OBJECTS, 72), bool)
     try:
@@ -321,7 +322,7 @@ def _from_coil_zip(paths: Iterator[Path]) -> Split:
                 with archive.open(member) as file, Image.open(file) as image:
                     if image.size != (128, 128):
                         raise ValueError(f"{member} is not of 128 x 128 pixels")
-                    # Grey is ITU-R 601's; reduce(4) makes each pixel the mean of 4 x 4.
+                    # Gray is ITU-R 601's; reduce(4) makes each pixel the mean of 4 x 4.
                     rows[number - 1, degrees // 5] = np.asarray(image.convert("L").reduce(4)).ravel()
                 seen[number - 1, degrees // 5] = True
     except (OSError, zipfile.BadZipFile, zlib.error) as error:

@@ -1,7 +1,9 @@
-"""What stands between the data and the network: centering, one global scale, and a PCA."""
+"""Rows of data as inputs of the network: centering, scale and a PCA."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,19 +12,36 @@ import torch
 from torch import Tensor
 
 from tsee.data import apply_padded, blocks, dense
-from tsee.distributed import all_max, all_sum
+from tsee.distributed import all_gather, all_max, all_offset, all_sum
+from tsee.exceptions import DataWarning, warn
 
 __all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
 
-# Up to this many features the covariance matrix is formed; beyond it, the subspace is iterated.
+# Up to this many features the covariance matrix is formed; for more features, the subspace is iterated.
 MAX_COVARIANCE = 3000
 SUBSPACE_PASSES = 5
 OVERSAMPLING = 20
 
+# Data of fewer rows are not judged.
+MIN_JUDGED_ROWS = 20
+# A value outweighs all others if it holds this share of the variance, and its deviation is this many times the root
+# mean square deviation of the others. The largest of 10,000 log-normal values can hold 97 %; up to a factor of about
+# 1e8 the map remains good.
+OUTWEIGHING_SHARE = 0.99
+OUTWEIGHING_FACTOR = 1e4
+# Columns are in different units if at least this many vary, and a few hold this share of the variance, each with this
+# many times the standard deviation that the others have in the median.
+MIN_JUDGED_FEATURES = 4
+MAX_DOMINANT_FEATURES = 5
+DOMINANT_SHARE = 0.9
+DOMINANT_FACTOR = 10
+# Columns are principal components if the variance falls at this share of the steps from one column to the next.
+FALLING_SHARE = 0.9
+
 
 @dataclass(frozen=True)
 class Preprocessing:
-    r"""The affine map :math:`u = B^T (x - \mu) / s` that rows pass before the network sees them.
+    r"""The affine map :math:`u = B^T \frac{x - \mu}{s \sigma}` from a row to the network's inputs.
 
     Attributes
     ----------
@@ -31,6 +50,8 @@ class Preprocessing:
         The same for all features, so that distances keep their proportions.
     basis : ndarray of shape (n_features, n_inputs), float32, or None
         The leading principal axes; None leaves the features as they are.
+    spread : ndarray of shape (n_features,), float64, or None
+        The standard deviation of each feature, 1 for a constant feature; None if features are not standardized.
     """
 
     mean: np.ndarray
@@ -42,34 +63,43 @@ class Preprocessing:
     def n_inputs(self) -> int:
         return len(self.mean) if self.basis is None else self.basis.shape[1]
 
+    @property
+    def divisor(self) -> Any:
+        """What centered features are divided by: one float for all, or a float64 array with one value per feature."""
+        return self.scale if self.spread is None else self.scale * self.spread
+
     def __call__(self, block: np.ndarray) -> Tensor:
         """Rows of data as the network's inputs, float32."""
-        # Centered in the precision of the data: a large offset costs no digits. torch has all cores do it.
-        # It takes no rows that are stored backwards, of which numpy calls a single one contiguous.
+        # Centered in the precision of the data, so that a large offset costs no digits; by torch, which uses all cores.
+        # torch does not take rows that are stored backwards, and numpy calls a single such row contiguous.
         rows = block.copy() if min(block.strides) < 0 else np.require(block, requirements=["C", "W"])
         inputs = torch.from_numpy(rows) - torch.from_numpy(self.mean.astype(rows.dtype))
-        inputs = inputs.mul_(1 / self.scale).float()
+        if self.spread is None:
+            inputs = inputs.mul_(1 / self.scale).float()
+        else:
+            inputs = inputs.div_(torch.from_numpy(self.divisor.astype(rows.dtype))).float()
         if self.basis is None:
             return inputs
         basis = torch.from_numpy(self.basis)
         return apply_padded(lambda rows: rows @ basis, inputs)
 
     def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
-        """The squared length of what the inputs leave out of each row, in the units of inputs."""
+        """The squared length of the part of each row that the inputs leave out, in the units of the inputs."""
         if self.basis is None:
             return torch.zeros(len(inputs))
-        centered = (block - self.mean.astype(block.dtype)) / self.scale
+        divisor = self.divisor if self.spread is None else self.divisor.astype(block.dtype)
+        centered = (block - self.mean.astype(block.dtype)) / divisor
         whole = torch.from_numpy(np.einsum("ij,ij->i", centered, centered, dtype=np.float64))
         return (whole - inputs.double().square().sum(1)).clamp_min_(0).float()
 
     def inverse(self, inputs: Tensor) -> np.ndarray:
         """Inputs back in the units of the data, within the span of the principal axes."""
         centered = inputs.numpy() if self.basis is None else inputs.numpy() @ self.basis.T
-        return (centered * self.scale + self.mean).astype(np.float32)
+        return (centered * self.divisor + self.mean).astype(np.float32)
 
 
 class Inputs:
-    """Data as the network's inputs: ``inputs[a:b]`` is what the preprocessing makes of those rows, made when asked.
+    """Data as the network's inputs: ``inputs[a:b]`` preprocesses those rows each time it is called.
 
     Parameters
     ----------
@@ -86,29 +116,35 @@ class Inputs:
         return self.shape[0]
 
     @property
-    def at_hand(self) -> bool:
-        """Whether inputs need not be kept: they are rows in memory, but for a shift and a scale."""
+    def cheap_to_recompute(self) -> bool:
+        """Whether inputs need not be kept: the rows are in memory, and are only shifted and divided."""
         return self.preprocessing.basis is None and isinstance(self._X, np.ndarray)
 
     def take(self, rows: Tensor) -> Tensor:
-        """The inputs of rows `at_hand`, by their numbers."""
+        """The inputs of the rows of these numbers. Only if `cheap_to_recompute`."""
         return self.preprocessing(dense(self._X[rows.numpy()], slice(0, len(rows))))
 
     def __getitem__(self, rows: slice) -> Tensor:
         start, stop, _ = rows.indices(len(self))
-        made = torch.empty((stop - start, self.shape[1]))
+        inputs = torch.empty((stop - start, self.shape[1]))
         for part in blocks(stop - start):
-            made[part] = self.preprocessing(dense(self._X, slice(start + part.start, start + part.stop)))
-        return made
+            inputs[part] = self.preprocessing(dense(self._X, slice(start + part.start, start + part.stop)))
+        return inputs
 
 
 def fit_preprocessing(
-    X: Any, n_inputs: int | None, generator: torch.Generator, *, standardize: bool = False, names: Any = None
+    X: Any,
+    n_inputs: int | None,
+    generator: torch.Generator,
+    *,
+    standardize: bool = False,
+    names: Sequence[Any] | None = None,
 ) -> Preprocessing:
-    """Learn the mean, the scale and, where ``n_inputs`` is fewer than the features, the principal axes.
+    """Learn the mean, the scale and, if ``n_inputs`` is less than the number of features, the principal axes.
 
-    The scale makes the mean variance of an input 1, so that pixels in 0..255 and in 0..1 are the same
-    to everything that follows.
+    The scale makes the mean variance of an input 1, so that pixels in 0..255 and in 0..1 give the same inputs. With
+    ``standardize`` each feature is first divided by its standard deviation. Without it, a `DataWarning` tells of a
+    value that outweighs all others, or of a few columns that hold most of the variance; ``names`` are the columns'.
     """
     n_features = X.shape[1]
     n_rows = all_sum(X.shape[0])
@@ -116,41 +152,183 @@ def fit_preprocessing(
     for rows in blocks(X.shape[0]):
         mean += (dense(X, rows).astype(np.float64) / n_rows).sum(0)
     mean = all_sum(torch.from_numpy(mean)).numpy()
-    # Squares are summed in units of the largest deviation: they neither overflow nor vanish.
-    deviation = all_max(max(float(np.abs(dense(X, rows) - mean).max()) for rows in blocks(X.shape[0])))
-    # Deviations of no more than the data's own precision are none; in units of 1 they stay as small as they are.
-    precision = float(np.abs(mean).max()) * 8 * float(np.finfo(np.result_type(X.dtype, np.float32)).eps)
-    varies = deviation > precision
-    unit = Preprocessing(mean, deviation if varies else 1.0, None)
+    largest = _largest_deviations(X, mean)
+    # A deviation within the rounding errors of the data's own precision is none.
+    rounding = np.abs(mean) * 8 * float(np.finfo(np.result_type(X.dtype, np.float32)).eps)
+    varying = largest.by_feature > rounding
+    if standardize:
+        varies = bool(varying.any())
+        spread = np.where(varying, _standard_deviations(X, mean, largest.by_feature, n_rows), np.maximum(1, rounding))
+        unit = Preprocessing(mean, 1.0, None, spread)
+    else:
+        # Squares are summed in units of the largest deviation, so that they neither overflow nor vanish.
+        # Deviations that are none remain as small as they are.
+        varies = largest.value > float(rounding.max())
+        unit = Preprocessing(mean, largest.value if varies else 1.0, None)
+    squares = torch.zeros(n_features, dtype=torch.float64)  # sums for each feature, in the unit
     if n_inputs is None or n_inputs >= n_features:
-        squares = sum(unit(dense(X, rows)).double().square().sum() for rows in blocks(X.shape[0]))
-        assert isinstance(squares, Tensor)
-        variance = float(all_sum(squares)) / n_rows
-        return Preprocessing(mean, unit.scale * (variance / n_features) ** 0.5 if varies else 1.0, None)
-    kept = min(n_inputs, n_rows - 1)
+        basis = None
+        if standardize:
+            variance = int(varying.sum()) / n_features
+        else:
+            variance = _sum_squares(X, unit, squares) / n_rows / n_features
+    else:
+        basis, variance = _principal_axes(X, unit, min(n_inputs, n_rows - 1), generator, squares)
+    if varies and not standardize:
+        by_feature = all_sum(squares).numpy()
+        _warn_of_dominance(by_feature, varying, largest, n_rows, getattr(X, "names", None) if names is None else names)
+    return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis, unit.spread)
+
+
+def _principal_axes(
+    X: Any, unit: Preprocessing, n_axes: int, generator: torch.Generator, squares: Tensor
+) -> tuple[np.ndarray, float]:
+    """The leading principal axes, and the mean variance along them; sums of squares are added to ``squares``."""
+    n_features = X.shape[1]
     if n_features <= MAX_COVARIANCE:
         span = None
-        covariance = _product(X, unit, None)
+        covariance = _product(X, unit, None, squares)
     else:
-        span = torch.randn(n_features, min(kept + OVERSAMPLING, n_features), generator=generator)
-        for _ in range(SUBSPACE_PASSES):
-            span = torch.linalg.qr(_product(X, unit, torch.linalg.qr(span).Q).float()).Q
+        span = torch.randn(n_features, min(n_axes + OVERSAMPLING, n_features), generator=generator)
+        for i in range(SUBSPACE_PASSES):
+            product = _product(X, unit, torch.linalg.qr(span).Q, squares if i == 0 else None)
+            span = torch.linalg.qr(product.float()).Q
         covariance = span.T.double() @ _product(X, unit, span)
     values, axes = torch.linalg.eigh(covariance)  # ascending
-    leading = axes[:, -kept:].flip(1)
-    leading = leading if span is None else span.double() @ leading  # (features, kept)
-    # An axis points either way; the way of its largest weight makes it the same everywhere.
+    leading = axes[:, -n_axes:].flip(1)
+    leading = leading if span is None else span.double() @ leading  # (features, axes)
+    # The sign of an axis is arbitrary; a positive largest weight makes it the same everywhere.
     signs = leading.gather(0, leading.abs().argmax(0, keepdim=True)).sign()
     basis = (leading * torch.where(signs == 0, 1.0, signs)).float().numpy()
-    variance = float(values[-kept:].sum()) / kept
-    return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis)
+    return basis, float(values[-n_axes:].sum()) / n_axes
 
 
-def _product(X: Any, unit: Preprocessing, span: Tensor | None) -> Tensor:
-    """The covariance of ``X``, or its product with ``span``, summed in float64 over blocks."""
+def _product(X: Any, unit: Preprocessing, span: Tensor | None, squares: Tensor | None = None) -> Tensor:
+    """The covariance of ``X``, or its product with ``span``, summed in float64 over blocks.
+
+    The sum of the squares of each feature, over the rows of this process, is added to ``squares``.
+    """
     products: Tensor | float = 0.0
     for rows in blocks(X.shape[0]):
         block = unit(dense(X, rows))  # (rows, features)
         products = products + (block.T @ (block if span is None else block @ span)).double()
+        if squares is not None:
+            squares += block.double().square().sum(0)
     assert isinstance(products, Tensor)
     return all_sum(products) / all_sum(X.shape[0])
+
+
+def _sum_squares(X: Any, unit: Preprocessing, squares: Tensor) -> float:
+    """The sum of all squares; the sums for each feature, over the rows of this process, are added to ``squares``."""
+    total = torch.zeros((), dtype=torch.float64)
+    for rows in blocks(X.shape[0]):
+        block = unit(dense(X, rows)).double().square()
+        total = total + block.sum()
+        squares += block.sum(0)
+    return float(all_sum(total))
+
+
+@dataclass(frozen=True)
+class _Largest:
+    """The largest absolute deviations from the mean, over all processes.
+
+    Attributes
+    ----------
+    by_feature : ndarray of shape (n_features,)
+    value : float
+        The largest of them.
+    row, column : int
+        Where it is, the first if there are several. Rows are counted over all processes.
+    """
+
+    by_feature: np.ndarray
+    value: float
+    row: int
+    column: int
+
+
+def _largest_deviations(X: Any, mean: np.ndarray) -> _Largest:
+    n_features = len(mean)
+    by_feature, own, row, column = np.zeros(n_features), -1.0, 0, 0
+    for rows in blocks(X.shape[0]):
+        deviations = np.abs(dense(X, rows) - mean)
+        in_block = deviations.max(0)
+        by_feature = np.maximum(by_feature, in_block)
+        if in_block.max() > own:
+            own, column = float(in_block.max()), int(in_block.argmax())
+            row = rows.start + int(deviations[:, column].argmax())
+    value = all_max(own)
+    offset, _ = all_offset(X.shape[0])
+    # Only a process that has the largest deviation knows where it is.
+    first = -all_max(-float((offset + row) * n_features + column) if own == value else -math.inf)
+    by_feature = all_gather(torch.from_numpy(by_feature)[None]).amax(0).numpy()
+    return _Largest(by_feature, value, int(first) // n_features, int(first) % n_features)
+
+
+def _standard_deviations(X: Any, mean: np.ndarray, largest: np.ndarray, n_rows: int) -> np.ndarray:
+    """The standard deviation of each feature, by squares in units of its own largest deviation."""
+    units = np.where(largest > 0, largest, 1)
+    squares = np.zeros(len(mean))
+    for rows in blocks(X.shape[0]):
+        squares += np.square((dense(X, rows) - mean) / units).sum(0)
+    deviations: np.ndarray = units * np.sqrt(all_sum(torch.from_numpy(squares)).numpy() / n_rows)
+    return deviations
+
+
+def _warn_of_dominance(
+    squares: np.ndarray, varying: np.ndarray, largest: _Largest, n_rows: int, names: Sequence[Any] | None
+) -> None:
+    """Warn of a single value that outweighs all others, or else of a few columns that outweigh all others.
+
+    ``squares`` are the sums of each feature in units of the largest deviation, whose own square is 1. Without it, the
+    mean of its column would be another as well: in all it adds n / (n - 1) to the sum of its column.
+    """
+    if n_rows < MIN_JUDGED_ROWS:
+        return
+    single = n_rows / (n_rows - 1)
+    squares = squares.copy()
+    total = float(squares.sum())
+    squares[largest.column] = max(0.0, squares[largest.column] - single)
+    others = float(squares.sum())
+    if others < (1 - OUTWEIGHING_SHARE) * total and others < n_rows * len(squares) / OUTWEIGHING_FACTOR**2:
+        where = (
+            f"row {largest.row}, column {largest.column} of X (counted from 0)"
+            if names is None
+            else f"row {largest.row} (counted from 0), column {str(names[largest.column])!r} of X"
+        )
+        warn(
+            f"The value in {where} is {largest.value:.3g} away from the mean of its column, more than "
+            f"{OUTWEIGHING_FACTOR:,.0f} times as far as usual: compared with it, all other rows look alike. Correct "
+            "it, or leave that row out.",
+            DataWarning,
+        )
+        return
+    columns = _dominant(np.where(varying, squares, 0))
+    if columns is None:
+        return
+    share = math.floor(1000 * squares[columns].sum() / others) / 10
+    which = [str(column) if names is None else repr(str(names[column])) for column in columns.tolist()]
+    several = len(which) > 1
+    listed = ", ".join(which[:-1]) + " and " + which[-1] if several else which[0]
+    warn(
+        f"Column{'s' if several else ''} {listed}{' (counted from 0)' if names is None else ''} of X "
+        f"hold{'' if several else 's'} {share:g} % of the variance of all {len(squares)} columns, so the map shows "
+        "little else. If the columns are in different units, fit with standardize=True (on the command line: "
+        "--standardize true).",
+        DataWarning,
+    )
+
+
+def _dominant(variances: np.ndarray) -> np.ndarray | None:
+    """The few features that hold almost all of the variance, in the order of the columns; None if there are none."""
+    varying = np.flatnonzero(variances > 0)
+    if len(varying) < MIN_JUDGED_FEATURES or np.mean(np.diff(variances[varying]) <= 0) >= FALLING_SHARE:
+        return None
+    descending = varying[np.argsort(-variances[varying], kind="stable")]
+    shares = np.cumsum(variances[descending]) / variances.sum()
+    n = int(np.searchsorted(shares, DOMINANT_SHARE, side="right")) + 1
+    if n > max(2, min(MAX_DOMINANT_FEATURES, len(varying) // 10)):
+        return None
+    if variances[descending[n - 1]] < DOMINANT_FACTOR**2 * np.median(variances[descending[n:]]):
+        return None
+    return np.sort(descending[:n])

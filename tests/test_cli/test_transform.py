@@ -138,7 +138,7 @@ def test_a_failure_leaves_the_old_map(run, write, flowers, model, tmp_path, monk
     path = write(tmp_path / "good.csv", flowers)
     monkeypatch.setattr("tsee.files.writing._TextSink.write", fails(OSError(28, "No space left on device")))
     result = run("transform", model, path, "-o", out, code=1)
-    assert f"cannot be written to '{out}' (No space left on device), and what was there is as it was" in result.stderr
+    assert f"cannot be written to '{out}' (No space left on device), and what was there is unchanged" in result.stderr
     monkeypatch.setattr("tsee.files.writing._TextSink.write", fails(KeyboardInterrupt()))
     assert run("transform", model, path, "-o", out, "--quiet", code=130).stderr == "Interrupted.\n"
     assert out.read_text() == "old"
@@ -150,7 +150,7 @@ def test_bad_targets_are_refused_before_the_work(run, folder, model, tmp_path, m
     (tmp_path / "file").write_text("mine")
     data = folder / "flowers.csv"
     for path, sentence in (
-        (tmp_path / "map.xlsx", "choose one of the endings"),
+        (tmp_path / "map.xlsx", "choose one of the file extensions"),
         (tmp_path / "file" / "map.csv", "cannot be written to"),
         (tmp_path / "map.h5ad", "would be a copy of an .h5ad input"),
         (data, "is the data itself"),

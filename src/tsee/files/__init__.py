@@ -1,4 +1,4 @@
-"""Data files: opened as rows that are read by slice, and maps written beside what they came from."""
+"""Data files of every kind, opened as tables whose rows are read by slice; and maps, written to files."""
 
 from tsee.exceptions import DataFileError
 from tsee.files.opening import open_table

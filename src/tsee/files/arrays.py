@@ -30,7 +30,7 @@ def open_npy(path: Path) -> Table:
 
 
 def open_npy_folder(folder: Path, paths: Sequence[Path]) -> Table:
-    """A table of a folder of .npy files, one after the other."""
+    """A table of a folder of .npy files, joined in order."""
     arrays = [_map_npy(path) for path in paths]
     rows = JoinedRows([ArrayRows(array, path) for array, path in zip(arrays, paths, strict=True)], folder)
     notes = [f"{len(paths)} files, in the order of their names.", *_flattened(arrays[0])]
@@ -115,14 +115,14 @@ def _choose(arrays: Mapping[str, Any], key: str | None, path: Path, label: str |
     if len(tables) == 1:
         return tables[0], arrays[tables[0]]
     if len(arrays) == 1:
-        return next(iter(arrays.items()))  # the check of its content says what is wrong with it
+        return next(iter(arrays.items()))  # a later check reports what is wrong with it
     if tables:
         raise DataFileError(f"{str(path)!r} holds several arrays ({listed(tables)}): name one by its key.")
     raise DataFileError(f"{str(path)!r} holds no array of numbers with rows and columns: it has {listed(arrays)}.")
 
 
 class _Decoded:
-    """A label array by slice; HDF5 gives text as bytes."""
+    """A label array, read by slice; HDF5 stores text as bytes."""
 
     def __init__(self, array: Any):
         self._array = array
@@ -143,8 +143,8 @@ def _label_array(arrays: Mapping[str, Any], label: str | None, n_rows: int, path
     array = arrays[label]
     if tuple(array.shape) not in ((n_rows,), (n_rows, 1)):
         raise DataFileError(
-            f"The label {label!r} of {str(path)!r} has shape {tuple(array.shape)}, where the data has {n_rows} rows: "
-            "name an array of one value a row."
+            f"The label {label!r} of {str(path)!r} has shape {tuple(array.shape)}, but the data has {n_rows} rows: "
+            "name an array with one value per row."
         )
     return _Decoded(array) if len(array.shape) == 1 else _Decoded(np.asarray(array[:])[:, 0])
 
@@ -154,7 +154,7 @@ def check_no_columns(path: Path, **given: Any) -> None:
     for name, value in given.items():
         if value:
             raise UnnamedColumnsError(
-                f"{str(path)!r} has no named columns, so {name}={value!r} means nothing there: leave it out."
+                f"{str(path)!r} has no named columns, so {name}={value!r} has no meaning: leave it out."
             )
 
 
@@ -170,25 +170,26 @@ def in_order(paths: Sequence[Path]) -> list[Path]:
 def _map_npy(path: Path) -> Any:
     with reading(path, "an .npy file"):
         with open(path, "rb") as file:
-            shape, fortran, dtype = _npy_head(file)
+            shape, fortran, dtype = _read_npy_header(file)
             offset = file.tell()
         array = _stored_array(path, shape, fortran, dtype, offset)
     check_numeric(array, path)
     return array
 
 
-def _npy_head(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of an array in NumPy's format, whose values begin where the file then stands."""
+def _read_npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array in NumPy's format. Afterwards the file is at the first value."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     return read(file)
 
 
 def _stored_array(path: Path, shape: tuple[int, ...], fortran: bool, dtype: np.dtype[Any], offset: int) -> Any:
-    """An array of a file; one that is stored by columns has to be a memory map."""
+    """An array in a file; an array that is stored by columns has to be a memory map."""
     if dtype.hasobject:
         raise DataFileError(
-            f"{str(path)!r} holds Python objects, which are not read since they can run code: write numeric rows to it."
+            f"{str(path)!r} holds Python objects, which are not read because they can run code: write numeric rows to "
+            "it."
         )
     if 0 in shape or shape == ():
         return np.zeros(shape, dtype)
@@ -201,13 +202,13 @@ def _stored_array(path: Path, shape: tuple[int, ...], fortran: bool, dtype: np.d
 
 
 class _Member:
-    """An array of an .npz file: its head is read, then its rows, in their place or unpacked if compressed."""
+    """An array of an .npz file. Its rows are read from the file itself, or unpacked first if they are compressed."""
 
     def __init__(self, path: Path, info: zipfile.ZipInfo, archive: zipfile.ZipFile, scratch: Scratch):
         self._path, self._info, self._scratch = path, info, scratch
         with archive.open(info) as file:
-            self.shape, self._fortran, self.dtype = _npy_head(file)
-            self._head = file.tell()
+            self.shape, self._fortran, self.dtype = _read_npy_header(file)
+            self._header_length = file.tell()
         self._array: Any = None
 
     def __len__(self) -> int:
@@ -221,9 +222,9 @@ class _Member:
 
     def _map(self) -> Any:
         if self._info.compress_type == zipfile.ZIP_STORED:
-            path, offset = self._path, self._head + _data_offset(self._path, self._info)
+            path, offset = self._path, self._header_length + _data_offset(self._path, self._info)
         else:
-            path, offset = self._scratch.path("array"), self._head
+            path, offset = self._scratch.path("array"), self._header_length
             with zipfile.ZipFile(self._path) as archive, archive.open(self._info) as file, open(path, "wb") as out:
                 shutil.copyfileobj(file, out, 2**20)
         return _stored_array(path, self.shape, self._fortran, self.dtype, offset)
@@ -254,7 +255,7 @@ def _open_sparse(path: Path, archive: zipfile.ZipFile, members: Mapping[str, str
     else:
         matrix = scipy.sparse.load_npz(path).tocsr()
         rows = SparseRows(matrix.data, matrix.indices, matrix.indptr, matrix.shape, path)
-        notes.append(f"Sparse, but not by row ({kind}): held in memory.")
+        notes.append(f"Sparse, but not stored by row ({kind}): kept in memory.")
     return Table(rows=rows, source=path, kind="npz", notes=notes, holds=[scratch])
 
 
@@ -262,4 +263,4 @@ def _flattened(array: Any) -> list[str]:
     if len(array.shape) == 2:
         return []
     shape = " x ".join(str(side) for side in array.shape[1:])
-    return [f"Each row, of shape {shape}, is taken as {int(np.prod(array.shape[1:]))} features."]
+    return [f"Each row, of shape {shape}, becomes {int(np.prod(array.shape[1:]))} features."]

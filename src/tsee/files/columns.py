@@ -1,4 +1,4 @@
-"""Which columns of a table are features, which is the label, and which are kept aside."""
+"""Which columns of a table are features, which one is the label, and which are neither."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from tsee.exceptions import DataFileError
 from tsee.files.errors import check_known, listed, reading
 
-__all__ = ["Aside", "Selection", "all_different", "named_like_identifier", "select", "unique_names"]
+__all__ = ["OtherColumns", "Selection", "all_different", "name_blanks", "named_like_identifier", "select"]
 
 _WORDS = "id|ids|idx|index|key|uuid|guid|barcode|name|rowid|rownames"
 _IDENTIFIER = re.compile(
@@ -21,7 +21,7 @@ _IDENTIFIER = re.compile(
 
 
 def named_like_identifier(name: str) -> bool:
-    """Whether a column of this name may number the rows.
+    """Whether a column of this name may identify the rows.
 
     >>> [named_like_identifier(name) for name in ("id", "cell_id", "PassengerId", "paid", "width")]
     [True, True, True, False, False]
@@ -29,11 +29,11 @@ def named_like_identifier(name: str) -> bool:
     return _IDENTIFIER.search(name) is not None
 
 
-def unique_names(header: Sequence[str]) -> list[str]:
-    """Names of columns without blanks and without repetition.
+def name_blanks(header: Sequence[str]) -> list[str]:
+    """The names in a header, with a name for each column that has none. No other column has that name.
 
-    >>> unique_names(["", "a", "a", " "])
-    ['index', 'a', 'a.1', 'column4']
+    >>> name_blanks(["", "a", "column4", " "])
+    ['index', 'a', 'column4', 'column4.1']
     """
     names: list[str] = []
     given = {name.strip() for name in header}
@@ -52,7 +52,7 @@ def unique_names(header: Sequence[str]) -> list[str]:
 
 
 def all_different(parts: Callable[[], Iterable[np.ndarray]]) -> bool:
-    """Whether integers that come in parts are all different; an ascending column is seen without keeping it."""
+    """Whether integers that come in parts are all different; an ascending column is not kept in memory."""
     last: Any = None
     for part in parts():
         if len(part) == 0:
@@ -68,23 +68,23 @@ def all_different(parts: Callable[[], Iterable[np.ndarray]]) -> bool:
 
 @dataclass
 class Selection:
-    """Positions of the columns by their part; `suspects` are features that are aside if they are all different."""
+    """Column numbers by role; `suspects` are features, unless their values are all different: then identifiers."""
 
     features: list[int]
-    aside: list[int]
+    others: list[int]
     label: int | None
     suspects: list[int]
     explicit: bool
     notes: list[str] = field(default_factory=list)
 
     def settle(self, names: Sequence[str], different: Callable[[int], bool], path: Any) -> None:
-        """Move the suspects that are identifiers aside, and say what is aside."""
+        """Take identifiers out of the features, and note which columns are no features."""
         identifiers = [position for position in self.suspects if different(position)]
-        if self.aside:
-            self.notes.append(f"Kept aside, not numeric: {listed(names[position] for position in self.aside)}.")
+        if self.others:
+            self.notes.append(f"Kept aside, not numeric: {listed(names[position] for position in self.others)}.")
         if identifiers:
             self.notes.append(f"Kept aside, an identifier: {listed(names[position] for position in identifiers)}.")
-        self.aside = sorted([*self.aside, *identifiers])
+        self.others = sorted([*self.others, *identifiers])
         self.features = [position for position in self.features if position not in identifiers]
         if not self.features:
             raise DataFileError(
@@ -102,11 +102,9 @@ def select(
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
 ) -> Selection:
-    """Sort columns by the user's wishes and their types."""
-    check_known([label] if label is not None else [], names, path)
-    check_known(list(columns or ()), names, path)
-    check_known(list(drop), names, path)
-    place = {name: position for position, name in enumerate(names)}
+    """Assign roles to the columns, by the user's choice and by their types."""
+    check_known([*([] if label is None else [label]), *(columns or ()), *drop], names, path)
+    number = {name: position for position, name in enumerate(names)}
     for name in columns or ():
         if list(columns or ()).count(name) > 1:
             raise DataFileError(f"Column {name!r} of {str(path)!r} is chosen twice: name it once.")
@@ -115,31 +113,31 @@ def select(
                 f"Column {name!r} of {str(path)!r} is chosen as a feature and also "
                 f"{'the label' if name == label else 'dropped'}: choose one of the two."
             )
-        if not numeric[place[name]]:
+        if not numeric[number[name]]:
             raise DataFileError(
                 f"Column {name!r} of {str(path)!r} is chosen as a feature but is not numeric: encode it as numbers, "
                 "or leave it out."
             )
-    out = {place[name] for name in drop} | ({place[label]} if label is not None else set())
+    out = {number[name] for name in drop} | ({number[label]} if label is not None else set())
     rest = [position for position in range(len(names)) if position not in out]
-    chosen = None if columns is None else [place[name] for name in columns]
+    chosen = None if columns is None else [number[name] for name in columns]
     features = [position for position in rest if numeric[position]] if chosen is None else chosen
     suspects = [
         position
         for position in rest
         if integer[position] and named_like_identifier(names[position]) and position not in (chosen or ())
     ]
-    aside = [position for position in rest if not numeric[position]]
-    used = {*features, *aside, *suspects}
+    others = [position for position in rest if not numeric[position]]
+    used = {*features, *others, *suspects}
     left = [names[position] for position in rest if position not in used]
     notes = [f"Left out, not among the features: {listed(left)}."] if left else []
-    return Selection(features, aside, None if label is None else place[label], suspects, chosen is not None, notes)
+    return Selection(features, others, None if label is None else number[label], suspects, chosen is not None, notes)
 
 
-class Aside(Mapping[str, np.ndarray]):
-    """Columns kept aside by name, in the order of the file; each is read when it is asked for.
+class OtherColumns(Mapping[str, np.ndarray]):
+    """Columns that are not features, by name, in the order of the file; each is read when it is needed.
 
-    ``block(a, b)`` gives rows a to b of all, and holds no more than these.
+    ``block(a, b)`` gives rows a to b of all of them, and keeps nothing else in memory.
     """
 
     def __init__(self, columns: Mapping[str, Any] | None = None, source: Any = None):
@@ -160,7 +158,7 @@ class Aside(Mapping[str, np.ndarray]):
         return len(self._columns)
 
     def __repr__(self) -> str:
-        return f"<columns kept aside: {listed(self)}>"
+        return f"<other columns: {listed(self)}>"
 
     def block(self, start: int, stop: int) -> dict[str, np.ndarray]:
         """Rows ``start`` to ``stop`` of every column."""

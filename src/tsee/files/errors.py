@@ -1,4 +1,4 @@
-"""What is said of a file that cannot be read or written."""
+"""Messages about files that cannot be read or written."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 import errno
 import importlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,11 @@ from typing import Any
 
 from tsee.exceptions import DataFileError
 
-__all__ = ["check_known", "listed", "obstacle", "reading", "require"]
+__all__ = ["check_different", "check_known", "listed", "obstacle", "reading", "require"]
 
 
 def obstacle(path: Path) -> str | None:
-    """Why nothing can be made at ``path``, as far as can be seen without making it; None if nothing is in the way."""
+    """Why no file can be created at ``path``, as far as can be seen without trying; None if nothing prevents it."""
     folder = path.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -27,7 +28,7 @@ def obstacle(path: Path) -> str | None:
 
 
 def require(module: str, extra: str, path: Any) -> Any:
-    """Import an optional library, or say how to get it."""
+    """Import an optional library, or say how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -37,7 +38,7 @@ def require(module: str, extra: str, path: Any) -> Any:
 
 @contextmanager
 def reading(path: Any, what: str) -> Iterator[None]:
-    """Turn what a library says of a bad file into a `DataFileError`."""
+    """Turn a library's error about a bad file into a `DataFileError`."""
     try:
         yield
     except (DataFileError, MemoryError):
@@ -45,12 +46,12 @@ def reading(path: Any, what: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise DataFileError(f"There is no file {str(path)!r}: check the path.") from error
     except PermissionError as error:
-        raise DataFileError(f"{str(path)!r} may not be read by you: change its permissions.") from error
+        raise DataFileError(f"{str(path)!r} cannot be read by you: change its permissions.") from error
     except UnicodeDecodeError as error:
         raise DataFileError(
             f"{str(path)!r} is not text in UTF-8 (byte {error.object[error.start]:#04x}): save it as UTF-8."
         ) from error
-    except Exception as error:  # libraries meet a damaged file with every kind of error
+    except Exception as error:  # on a damaged file, libraries raise any kind of error
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
         raise DataFileError(
             f"{str(path)!r} is damaged, cut off, or not {what} ({reason}): copy or write it again."
@@ -58,7 +59,7 @@ def reading(path: Any, what: str) -> Iterator[None]:
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:
-    """Names in quotes, the first few of many.
+    """Names in quotes; if there are many, the first few.
 
     >>> listed(["a", "b"])
     "'a', 'b'"
@@ -69,14 +70,25 @@ def listed(names: Iterable[Any], most: int = 8) -> str:
 
 
 def check_known(wanted: Sequence[str], known: Sequence[str], path: Any, what: str = "column") -> None:
-    """Name those of ``wanted`` that are not among ``known``, and what may have been meant."""
+    """Refuse names that are not among ``known``, and suggest names that may have been meant."""
     names = set(known)
     missing = [name for name in wanted if name not in names]
     if not missing:
         return
-    close = dict.fromkeys(match for name in missing[:8] for match in difflib.get_close_matches(name, known, n=2))
+    asked = set(wanted)
+    others = [name for name in known if name not in asked]
+    close = dict.fromkeys(match for name in missing[:8] for match in difflib.get_close_matches(name, others, n=2))
     if close:
         hint = f"did you mean {listed(close)}?"
     else:
         hint = f"it has {listed(known)}." if known else "it has none."
     raise DataFileError(f"{str(path)!r} has no {what}{'s' if len(missing) > 1 else ''} {listed(missing)}: {hint}")
+
+
+def check_different(names: Sequence[str], path: Any, *, where: str = "") -> None:
+    """Refuse columns of the same name: nobody could tell which of them a model means."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise DataFileError(
+            f"{str(path)!r} has several columns named {listed(repeated)}: rename them{where} so that all names differ."
+        )

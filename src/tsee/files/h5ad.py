@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from tsee.exceptions import DataFileError, UnnamedColumnsError
-from tsee.files.columns import Aside
+from tsee.files.columns import OtherColumns
 from tsee.files.errors import check_known, listed, reading, require
 from tsee.files.rows import ArrayRows, ChosenColumns, Rows, SparseRows, check_numeric
 from tsee.files.table import Table
@@ -21,7 +21,7 @@ __all__ = ["is_h5ad", "open_h5ad", "put_obsm", "rows_of"]
 
 
 def is_h5ad(path: Path) -> bool:
-    """Whether an HDF5 file is laid out as AnnData does."""
+    """Whether an HDF5 file has the layout of AnnData."""
     h5py = require("h5py", "hdf5", path)
     with reading(path, "an HDF5 file"), h5py.File(path, "r") as file:
         return file.attrs.get("encoding-type") == "anndata" or {"X", "obs", "var"} <= set(file)
@@ -48,26 +48,26 @@ def open_h5ad(
                     f"The columns of {key!r} in {str(path)!r} have no names: leave columns and drop out."
                 )
             if list(columns or ()) != names or drop:
-                places = _places(names, columns, drop, path)
-                if columns is not None and len(places) < len(names):
-                    left = f"{len(names) - len(places):,} of {len(names):,} variables"
+                chosen = _numbers_of(names, columns, drop, path)
+                if columns is not None and len(chosen) < len(names):
+                    left = f"{len(names) - len(chosen):,} of {len(names):,} variables"
                     notes.append(f"Left out, not among the features: {left}.")
-                names = [names[place] for place in places]
-                rows = ChosenColumns(rows, places, names)
+                names = [names[number] for number in chosen]
+                rows = ChosenColumns(rows, chosen, names)
         obs = _obs(file, path)
         if any(len(column) != len(rows) for column in obs.values()):
             raise DataFileError(f"{str(path)!r} has another number of rows in obs than in its data: write it again.")
         if label is not None:
             check_known([label], list(obs), path, "column of obs")
-        aside = {name: column for name, column in obs.items() if name != label}
-        if len(aside) > 1:
-            notes.append(f"Kept aside: the names of the observations and {len(aside) - 1} columns of obs.")
+        others = {name: column for name, column in obs.items() if name != label}
+        if len(others) > 1:
+            notes.append(f"Kept aside: the names of the observations and {len(others) - 1} columns of obs.")
         table = Table(
             rows=rows,
             source=path,
             kind="h5ad",
             feature_names=names,
-            aside=Aside(aside, path),
+            other_columns=OtherColumns(others, path),
             label_name=label,
             label_column=None if label is None else obs[label],
             notes=notes,
@@ -78,31 +78,37 @@ def open_h5ad(
 
 
 def put_obsm(path: Path, name: str, n_rows: int, width: int) -> tuple[Any, Any]:
-    """Make room for an array in obsm of a file, and return the open file and the dataset to fill."""
+    """Make room for an array in obsm of a file, and return the open file and the dataset to fill.
+
+    The parameters of an earlier array of that name no longer hold: they are removed from uns, where their key is
+    ``name`` without "X_".
+    """
     h5py = require("h5py", "anndata", path)
     file = h5py.File(path, "r+")
     if "obsm" not in file:
         file.create_group("obsm").attrs.update({"encoding-type": "dict", "encoding-version": "0.1.0"})
     if name in file["obsm"]:
         del file["obsm"][name]
+    if name.removeprefix("X_") in file.get("uns", ()):
+        del file["uns"][name.removeprefix("X_")]
     dataset = file["obsm"].create_dataset(name, shape=(n_rows, width), dtype=np.float32)
     dataset.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
     return file, dataset
 
 
-def _places(names: list[str], columns: Sequence[str] | None, drop: Sequence[str], path: Path) -> list[int]:
-    """Where the variables are that are asked for; those of one name cannot be told apart."""
+def _numbers_of(names: list[str], columns: Sequence[str] | None, drop: Sequence[str], path: Path) -> list[int]:
+    """The numbers of the variables that are asked for. Variables of the same name are refused."""
     check_known([*(columns or ()), *drop], names, path, "variable")
     if columns is None:
-        return [place for place, name in enumerate(names) if name not in set(drop)]
+        return [number for number, name in enumerate(names) if name not in set(drop)]
     counts = Counter(names)
     twice = [name for name in columns if counts[name] > 1]
     if twice:
         raise DataFileError(
             f"{str(path)!r} has several variables named {listed(twice)}: make the names unique (var_names_make_unique)."
         )
-    place = {name: position for position, name in enumerate(names)}
-    return [place[name] for name in columns if name not in set(drop)]
+    number = {name: position for position, name in enumerate(names)}
+    return [number[name] for name in columns if name not in set(drop)]
 
 
 def _matrix(file: Any, key: str | None, path: Path) -> tuple[Any, bool]:
@@ -123,7 +129,7 @@ def _matrix(file: Any, key: str | None, path: Path) -> tuple[Any, bool]:
 
 
 def rows_of(item: Any, path: Path, names: list[str] | None = None) -> tuple[Rows, list[str]]:
-    """The rows of an open dataset, or of the group of a sparse matrix, and what a user should know of them."""
+    """The rows of an open dataset, or of the group of a sparse matrix, and notes for the user."""
     if hasattr(item, "shape"):
         check_numeric(item, path)
         return ArrayRows(item, path, names), []
@@ -136,7 +142,7 @@ def rows_of(item: Any, path: Path, names: list[str] | None = None) -> tuple[Rows
         matrix.check_format()
         matrix = matrix.tocsr()
         rows = SparseRows(matrix.data, matrix.indices, matrix.indptr, shape, path, names)
-        return rows, ["Sparse, but by column (CSC): held in memory."]
+        return rows, ["Sparse, but stored by column (CSC): kept in memory."]
     raise DataFileError(f"{item.name!r} in {str(path)!r} is a {encoding or 'group'}, not an array: give another key.")
 
 
@@ -159,7 +165,7 @@ def _obs(file: Any, path: Path) -> dict[str, Any]:
 
 
 class _Obs:
-    """A column of obs by slice, whatever its encoding."""
+    """A column of obs in any encoding, read by slice."""
 
     def __init__(self, item: Any):
         self._item = item
@@ -197,7 +203,10 @@ def _main_part(group: Any) -> str:
         if name in group:
             return name
     encoding = group.attrs.get("encoding-type")
-    raise DataFileError(f"{group.name!r} in {group.file.filename!r} has an encoding that is not known: {encoding!r}.")
+    raise DataFileError(
+        f"{group.name!r} in {group.file.filename!r} has an unknown encoding, {encoding!r}: write it again with a "
+        "recent anndata."
+    )
 
 
 def _plain(values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""`open_table`: which kind of file it is, by its content and its ending."""
+"""`open_table`: the kind of a file, by its content and its extension."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tsee.files.table import Table
 
 __all__ = ["data_files", "has_columns", "is_zarr", "open_table"]
 
-# The first bytes of a file tell its kind surely where it has such.
+# If a file begins with these bytes, its kind is certain.
 MAGIC = {
     b"\x93NUMPY": "npy",
     b"PK\x03\x04": "npz",
@@ -23,7 +23,7 @@ MAGIC = {
     b"PAR1": "parquet",
     b"\x89HDF\r\n\x1a\n": "hdf5",
 }
-ENDINGS = {
+EXTENSIONS = {
     ".npy": "npy",
     ".npz": "npz",
     ".parquet": "parquet",
@@ -33,15 +33,15 @@ ENDINGS = {
     ".h5ad": "hdf5",
     ".zarr": "zarr",
 }
-TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".data")
+TEXT_EXTENSIONS = (".csv", ".tsv", ".tab", ".txt", ".data")
 KNOWN = ".npy, .npz, .csv, .tsv, .parquet, .h5ad, .h5 and .zarr"
-ELSEWHERE = {
+UNSUPPORTED = {
     ".xlsx": "an Excel workbook: save the sheet as CSV",
     ".xls": "an Excel workbook: save the sheet as CSV",
-    ".pkl": "a pickle, which is not read since it can run code: write the data as .npy or CSV",
-    ".pickle": "a pickle, which is not read since it can run code: write the data as .npy or CSV",
-    ".pt": "a file of torch, which is not read since it can run code: write the data as .npy",
-    ".pth": "a file of torch, which is not read since it can run code: write the data as .npy",
+    ".pkl": "a pickle, which is not read because it can run code: write the data as .npy or CSV",
+    ".pickle": "a pickle, which is not read because it can run code: write the data as .npy or CSV",
+    ".pt": "a file of torch, which is not read because it can run code: write the data as .npy",
+    ".pth": "a file of torch, which is not read because it can run code: write the data as .npy",
     ".mat": "a MATLAB file: write the matrix as CSV or HDF5",
     ".feather": "a Feather file: write the data as Parquet",
     ".json": "JSON: write the data as CSV",
@@ -58,37 +58,38 @@ def open_table(
 ) -> Table:
     """Open a data file as a table whose rows are read by slice.
 
-    The kind is told by the content, and by the ending where the content does not tell: ``.npy``, ``.npz`` (dense, or
-    a sparse matrix of scipy), ``.csv`` and ``.tsv`` (also ``.gz``), ``.parquet`` (a file, or a folder of them),
-    ``.h5ad``, ``.h5``, ``.zarr``, and a folder of ``.npy`` files. No pickle is ever read.
+    The content decides the kind of the file, or else its extension: ``.npy``, ``.npz`` (dense, or a sparse matrix of
+    scipy), ``.csv`` and ``.tsv`` (also ``.gz``), ``.parquet`` (a file or a folder of files), ``.h5ad``, ``.h5``,
+    ``.zarr``, or a folder of ``.npy`` files. No pickle is ever read.
 
-    Columns that are not numeric, and whole numbers that are all different in a column named like an identifier, are
-    kept aside; ``notes`` names them. A column with text among its numbers, and one with missing values, is refused.
+    Two kinds of columns are kept aside: columns that are not numeric, and columns that are named like an identifier
+    and hold whole numbers that are all different. ``notes`` names them. A column that has text among its numbers or
+    missing values is refused, and so is a table with several columns of the same name.
 
     Parameters
     ----------
     path : str or path
         The file or folder.
     label : str, optional
-        A column to keep out of the features and beside the map. In ``.npz``, ``.h5`` and ``.zarr``: the key of an
-        array of one value a row; in ``.h5ad``: a column of ``obs``.
+        A column that is not a feature, but goes with the map. In ``.npz``, ``.h5`` and ``.zarr``: the key of an
+        array with one value per row; in ``.h5ad``: a column of ``obs``.
     columns : sequence of str, optional
         The features, in this order. By default every numeric column.
     drop : sequence of str
         Columns to leave out altogether.
     key : str, optional
-        Which array of the file: of ``.npz``, ``.h5`` and ``.zarr`` its name; of ``.h5ad`` ``"X"`` (the default), an
+        Which array of the file. In ``.npz``, ``.h5`` and ``.zarr``: its name; in ``.h5ad``: ``"X"`` (the default), an
         entry of ``obsm`` such as ``"X_pca"``, or ``"layers/counts"``.
 
     Returns
     -------
     Table
-        With ``rows``, ``feature_names``, ``aside``, ``label`` and ``notes``.
+        With ``rows``, ``feature_names``, ``other_columns``, ``label`` and ``notes``.
 
     Raises
     ------
     DataFileError
-        One sentence says where, why and what to do.
+        The message says which file, row and column, what is wrong and what to do.
 
     Examples
     --------
@@ -138,22 +139,24 @@ def _kind(path: Path) -> tuple[str, list[Path]]:
         return _kind_of_folder(path)
     with reading(path, "a file that can be read"), open(path, "rb") as file:
         head = file.read(8)
-    ending = path.suffix.lower()
+    extension = path.suffix.lower()
     for magic, kind in MAGIC.items():
-        if head.startswith(magic) and ending not in ELSEWHERE:
+        if head.startswith(magic) and extension not in UNSUPPORTED:
             return kind, [path]
-    if ending in ENDINGS:
-        what = "is empty" if not head else f"does not begin as a {ending} file does"
+    if extension in EXTENSIONS:
+        what = "is empty" if not head else f"does not begin as a {extension} file does"
         raise DataFileError(f"{str(path)!r} {what}: it is damaged or of another kind; copy or write it again.")
     compressed = head.startswith(b"\x1f\x8b")
-    inner = path.with_suffix("").suffix.lower() if ending == ".gz" else ending
-    if inner in TEXT_ENDINGS and (ending != ".gz" or compressed):
+    inner = path.with_suffix("").suffix.lower() if extension == ".gz" else extension
+    if inner in TEXT_EXTENSIONS and (extension != ".gz" or compressed):
         _check_text(path, compressed)
         return "text", [path]
-    if ending == ".gz" and inner in TEXT_ENDINGS:
-        raise DataFileError(f"{str(path)!r} is not compressed by gzip, as its name says: rename it, or copy it again.")
-    if inner in ELSEWHERE:
-        raise DataFileError(f"{str(path)!r} is {ELSEWHERE[inner]}.")
+    if extension == ".gz" and inner in TEXT_EXTENSIONS:
+        raise DataFileError(
+            f"{str(path)!r} is not compressed with gzip, although its name says so: rename it, or copy it again."
+        )
+    if inner in UNSUPPORTED:
+        raise DataFileError(f"{str(path)!r} is {UNSUPPORTED[inner]}.")
     raise DataFileError(f"{str(path)!r} is of a kind that tsee does not read: write it as one of {KNOWN}.")
 
 
@@ -161,22 +164,25 @@ def _kind_of_folder(folder: Path) -> tuple[str, list[Path]]:
     if is_zarr(folder):
         return "zarr", [folder]
     found = _visible_files(folder)
-    for ending, kind in ((".parquet", "parquet"), (".pq", "parquet"), (".npy", "npy")):
-        files = arrays.in_order([entry for entry in found if entry.suffix.lower() == ending])
+    for extension, kind in ((".parquet", "parquet"), (".pq", "parquet"), (".npy", "npy")):
+        files = arrays.in_order([entry for entry in found if entry.suffix.lower() == extension])
         if files:
             return kind, files
-    raise DataFileError(f"The folder {str(folder)!r} holds no .parquet or .npy files, and is no Zarr store.")
+    raise DataFileError(
+        f"The folder {str(folder)!r} holds no .parquet or .npy files, and is not a Zarr store: write the data as one "
+        f"of {KNOWN}."
+    )
 
 
 def is_zarr(folder: Path) -> bool:
-    """Whether a folder is a Zarr store, and so one table."""
+    """Whether a folder is a Zarr store, which is one table."""
     return any((folder / name).exists() for name in (".zarray", ".zgroup", "zarr.json"))
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The data files in a folder, each a table of its own, in the order of their names."""
-    endings = tuple(ENDINGS) + tuple(end + gz for end in TEXT_ENDINGS for gz in ("", ".gz"))
-    found = arrays.in_order([entry for entry in _visible_files(folder) if entry.name.lower().endswith(endings)])
+    """The data files in a folder, each of them a table, in the order of their names."""
+    extensions = tuple(EXTENSIONS) + tuple(end + gz for end in TEXT_EXTENSIONS for gz in ("", ".gz"))
+    found = arrays.in_order([entry for entry in _visible_files(folder) if entry.name.lower().endswith(extensions)])
     if not found:
         raise DataFileError(f"The folder {str(folder)!r} holds no data files: write them as one of {KNOWN}.")
     return found
@@ -191,7 +197,7 @@ def _visible_files(folder: Path) -> list[Path]:
 
 
 def _check_text(path: Path, compressed: bool) -> None:
-    """Refuse what is not text before it is parsed as such."""
+    """Refuse a file that is not text, before it is parsed."""
     with reading(path, "a text of separated values"), gzip.open(path) if compressed else open(path, "rb") as file:
         head = file.read(4096)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):

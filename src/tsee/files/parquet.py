@@ -1,4 +1,4 @@
-"""Parquet: a file or a folder of files, read by row group."""
+"""Parquet: a file or a folder of files, read one row group at a time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from tsee.exceptions import DataFileError
-from tsee.files.columns import Aside, all_different, select
-from tsee.files.errors import listed, reading, require
+from tsee.files.columns import OtherColumns, all_different, select
+from tsee.files.errors import check_different, listed, reading, require
 from tsee.files.rows import FileArray, Rows
 from tsee.files.scratch import NumberSpill, Scratch
 from tsee.files.table import Table
 
 __all__ = ["open_parquet"]
 
-# A row group is read whole. Up to this size that is fine, and the last few are kept; if there is a larger one, all
-# rows are first unpacked, in small batches, into a temporary memory map.
+# A row group is read whole, and the last few are kept in memory. If a group is larger than this, all rows are first
+# unpacked, in small batches, into a temporary file.
 GROUP_BYTES = 64 * 2**20
 CACHE_BYTES = 256 * 2**20
 
@@ -33,16 +33,15 @@ def open_parquet(
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
 ) -> Table:
-    """A table of Parquet files that follow one another."""
+    """A table of one or more Parquet files, joined in order."""
     require("pyarrow.parquet", "parquet", path)
     shards = _Shards(path, files)
-    types = [shards.schema.field(name).type for name in shards.schema.names]
     names = list(shards.schema.names)
-    kinds = [_kind(kind) for kind in types]
+    kinds = [_kind(type_) for type_ in shards.schema.types]
     wanted = {*(columns or ()), *drop, *([label] if label is not None else [])}
     nested = [name for name, kind in zip(names, kinds, strict=True) if kind == "nested" and name not in wanted]
-    usable = [place for place, name in enumerate(names) if name not in nested]
-    names, kinds = [names[place] for place in usable], [kinds[place] for place in usable]
+    usable = [position for position, name in enumerate(names) if name not in nested]
+    names, kinds = [names[position] for position in usable], [kinds[position] for position in usable]
     asked = columns
     if columns is not None:
         columns = _whole_lists(columns, names, kinds)
@@ -58,19 +57,19 @@ def open_parquet(
     if len(files) > 1:
         chosen.notes.append(f"{len(files)} files, in the order of their names.")
     if any("=" in part for file in files for part in file.relative_to(path).parts[:-1]):
-        chosen.notes.append("What the names of the folders say ('name=value') is not read.")
+        chosen.notes.append("Values in the names of folders ('name=value') are not read.")
     if nested:
         chosen.notes.append(f"Left out, nested: {listed(nested)}.")
     if len(shards) == 0:
         raise DataFileError(f"{str(path)!r} has no rows of data: is it the right file?")
     with reading(path, "a Parquet file"):
-        chosen.settle(names, lambda place: _different(shards, names[place]), path)
-        features = [shards.feature(names[place], kinds[place]) for place in chosen.features]
+        chosen.settle(names, lambda position: _different(shards, names[position]), path)
+        features = [shards.feature(names[position], kinds[position]) for position in chosen.features]
     scratch = Scratch()
     rows = ParquetRows(shards, features, scratch)
     if not set(asked or ()) <= set(names) and list(asked or ()) != rows.names:
         raise DataFileError(
-            f"A list in a column of {str(path)!r} is taken whole: choose {listed(columns or ())} instead."
+            f"A list in a column of {str(path)!r} is used whole: choose {listed(columns or ())} instead."
         )
     if rows.unpacks:
         size = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize / 1e9
@@ -80,7 +79,9 @@ def open_parquet(
         source=path,
         kind="parquet",
         feature_names=rows.names,
-        aside=Aside({names[place]: _Column(shards, names[place]) for place in chosen.aside}, path),
+        other_columns=OtherColumns(
+            {names[position]: _Column(shards, names[position]) for position in chosen.others}, path
+        ),
         label_name=label,
         label_column=None if label is None else _Column(shards, label),
         notes=chosen.notes,
@@ -90,7 +91,7 @@ def open_parquet(
 
 @dataclass
 class _Feature:
-    """A column of numbers, or one that holds a list of ``width`` numbers in every row."""
+    """A column of numbers, or of lists of ``width`` numbers."""
 
     name: str
     dtype: np.dtype[Any]
@@ -98,11 +99,11 @@ class _Feature:
 
     @property
     def names(self) -> list[str]:
-        return [self.name] if self.width is None else [f"{self.name}[{place}]" for place in range(self.width)]
+        return [self.name] if self.width is None else [f"{self.name}[{position}]" for position in range(self.width)]
 
 
 class _Shards:
-    """The row groups of one or more files, and where each begins."""
+    """The row groups of one or more files, and the first row of each."""
 
     def __init__(self, path: Path, files: Sequence[Path]):
         import pyarrow.parquet
@@ -128,7 +129,7 @@ class _Shards:
         return int(self.starts[-1])
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """The row groups of a slice, with the rows of each that are in it."""
+        """The row groups that a slice touches, with the first and last row of each that belong to it."""
         if start >= stop:
             return
         group = int(np.searchsorted(self.starts, start, side="right")) - 1
@@ -139,9 +140,9 @@ class _Shards:
 
     def read(self, group: int, columns: Sequence[str]) -> Any:
         """Columns of a row group."""
-        path, place = self.groups[group]
+        path, position = self.groups[group]
         with reading(path, "a Parquet file"):
-            return self._file(path).read_row_group(place, columns=list(columns))
+            return self._file(path).read_row_group(position, columns=list(columns))
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
         """Columns of all rows, ``size`` at a time."""
@@ -165,15 +166,14 @@ class _Shards:
         import pyarrow.parquet
 
         if self._open is None or self._open[0] != path:
-            # Unbuffered, a column would be read whole before its first batch.
+            # Without a buffer, a column would be read whole before its first batch.
             self._open = path, pyarrow.parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False)
         return self._open[1]
 
     def _check_schema(self, file: Path, first: Path, schema: Any) -> None:
-        ours = {name: self.schema.field(name).type for name in self.schema.names}
-        if len(ours) < len(self.schema.names):
-            raise DataFileError(f"{str(file)!r} has two columns of one name: rename one of them.")
-        theirs = {name: schema.field(name).type for name in schema.names}
+        check_different(schema.names, file)
+        ours = dict(zip(self.schema.names, self.schema.types, strict=True))
+        theirs = dict(zip(schema.names, schema.types, strict=True))
         absent = [name for name in ours if name not in theirs]
         other = [name for name in ours if name in theirs and theirs[name] != ours[name]]
         if absent or other:
@@ -184,7 +184,7 @@ class _Shards:
 
 
 class ParquetRows(Rows):
-    """Numeric columns of row groups; the groups read last are kept."""
+    """Numeric columns of row groups; the groups that were read last are kept in memory."""
 
     def __init__(self, shards: _Shards, features: Sequence[_Feature], scratch: Scratch):
         names = [name for feature in features for name in feature.names]
@@ -228,22 +228,22 @@ class ParquetRows(Rows):
 
     def _numbers(self, table: Any, start: int) -> np.ndarray:
         block = np.empty((table.num_rows, self.shape[1]), dtype=self.dtype)
-        place = 0
+        position = 0
         for feature in self._features:
             column = table.column(feature.name)
             if hasattr(column, "combine_chunks"):
                 column = column.combine_chunks()
-                if hasattr(column, "chunks"):  # a chunked array of none
+                if hasattr(column, "chunks"):  # a chunked array without chunks
                     column = column.chunk(0) if column.num_chunks else None
             if column is None or len(column) == 0:
                 continue
             self._check_no_null(column, feature, start)
             if feature.width is None:
-                block[:, place] = _to_numpy(column)
-                place += 1
+                block[:, position] = _to_numpy(column)
+                position += 1
             else:
-                block[:, place : place + feature.width] = self._list_numbers(column, feature, start)
-                place += feature.width
+                block[:, position : position + feature.width] = self._list_numbers(column, feature, start)
+                position += feature.width
         return block
 
     def _list_numbers(self, column: Any, feature: _Feature, start: int) -> np.ndarray:
@@ -253,7 +253,7 @@ class ParquetRows(Rows):
             row = int(np.argmax(lengths != feature.width))
             raise DataFileError(
                 f"{self.source!r}, row {start + row + 1}: the list in column {feature.name!r} has {lengths[row]} "
-                f"values where the first has {feature.width}: make them of one length, or drop the column."
+                f"values, but the first has {feature.width}: make all lists equally long, or drop the column."
             )
         values = column.flatten()
         if values.null_count:
@@ -274,7 +274,7 @@ class ParquetRows(Rows):
 
 
 class _Column:
-    """One column by slice, for what is kept aside."""
+    """One column that is not a feature, read by slice."""
 
     def __init__(self, shards: _Shards, name: str):
         self._shards, self._name = shards, name
@@ -295,7 +295,7 @@ class _Column:
 
 
 def _kind(type_: Any) -> str:
-    """What a column is to a map."""
+    """The kind of a column: "integer", "number", "list", "nested" or "text"."""
     import pyarrow.types as types
 
     if types.is_integer(type_):
@@ -332,7 +332,7 @@ def _different(shards: _Shards, name: str) -> bool:
 
 
 def _whole_lists(columns: Sequence[str], names: Sequence[str], kinds: Sequence[str]) -> list[str]:
-    """Columns by name, where 'vector[0]', 'vector[1]', ... stand for the list 'vector' that they came from."""
+    """Names of columns, with the list 'vector' instead of its elements 'vector[0]', 'vector[1]', ..."""
     lists = {name for name, kind in zip(names, kinds, strict=True) if kind == "list"}
     whole = [base if (base := name.rpartition("[")[0]) in lists and name.endswith("]") else name for name in columns]
     return list(dict.fromkeys(whole))

@@ -1,4 +1,4 @@
-"""Rows of a file, read by slice: nothing is held but the slice that was asked for."""
+"""Rows of a file, read by slice: only the slice that was asked for is in memory."""
 
 from __future__ import annotations
 
@@ -11,22 +11,36 @@ import scipy.sparse
 from tsee.exceptions import DataFileError
 from tsee.files.errors import listed, reading
 
-__all__ = ["ArrayRows", "ChosenColumns", "FileArray", "JoinedRows", "RowRange", "Rows", "SparseRows", "check_numeric"]
+__all__ = [
+    "ArrayRows",
+    "ChosenColumns",
+    "FileArray",
+    "JoinedRows",
+    "RowRange",
+    "Rows",
+    "SparseRows",
+    "all_finite",
+    "check_numeric",
+    "first_not_finite",
+]
+
+# Rows of a large array that are searched at once for a value that is not finite.
+CHECKED_ROWS = 1024
 
 
 class Rows:
-    """Numeric rows that are read by slice: ``rows[a:b]`` is an array, or a CSR matrix where ``sparse``.
+    """Numeric rows that are read by slice: ``rows[a:b]`` is an array, or a CSR matrix if ``sparse``.
 
-    NaN and infinity are refused when they are met, with their row and column.
+    NaN and infinity are refused when they are read; the message names the row and column.
 
     Attributes
     ----------
     shape : tuple of int
         Rows and columns.
     dtype : numpy.dtype
-        That of every slice.
+        The type of every slice.
     span : int
-        Rows that the file stores together. Slices out of order cost least when they are at least as long.
+        The number of rows that the file stores together. Slices that are at least as long are read fastest.
     sparse : bool
         Whether slices are CSR matrices.
     """
@@ -67,37 +81,55 @@ class Rows:
         raise NotImplementedError
 
     def _check_finite(self, block: Any, start: int) -> None:
-        if self.dtype.kind != "f":
+        found = first_not_finite(block)
+        if found is None:
             return
-        values = block.data if self.sparse else block
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(values.sum()):  # one number tells of all, but where it overflows
-                return
-        if self.sparse:
-            bad = np.flatnonzero(~np.isfinite(values))
-            if len(bad) == 0:
-                return
-            value = values[bad[0]]
-            row, column = int(np.searchsorted(block.indptr, bad[0], side="right")) - 1, int(block.indices[bad[0]])
-        else:
-            where = np.argwhere(~np.isfinite(values))
-            if len(where) == 0:
-                return
-            row, column = int(where[0][0]), int(where[0][1])
-            value = values[row, column]
-        what = "NaN" if np.isnan(value) else "infinity"
+        row, column, what = found
         name = repr(self.names[column]) if self.names is not None else str(column + 1)
+        advice = "fill it in" if what == "NaN" else "replace it with a finite number"
         raise DataFileError(
-            f"{self.source!r} holds {what} in row {start + row + 1}, column {name}: fill it in, remove that row, "
+            f"{self.source!r} holds {what} in row {start + row + 1}, column {name}: {advice}, remove that row, "
             "or drop the column."
         )
 
 
-class FileArray:
-    """An array that lies in a file, read by slice.
+def first_not_finite(block: Any) -> tuple[int, int, str] | None:
+    """The first value of an array or a CSR matrix that is not finite; None if all are finite.
 
-    Plain reads in place of a memory map: a map would fill the address space, and count as memory, with what was
-    read long ago.
+    Returns its row, its column, both from 0, and what it is: "NaN" or "infinity".
+    """
+    sparse = scipy.sparse.issparse(block)
+    values = block.data if sparse else block
+    if values.dtype.kind != "f" or _sum_is_finite(values):
+        return None
+    for start in range(0, len(values), CHECKED_ROWS):
+        part = values[start : start + CHECKED_ROWS]
+        found = np.argwhere(~np.isfinite(part))
+        if len(found) == 0:
+            continue
+        what = "NaN" if np.isnan(part[tuple(found[0])]) else "infinity"
+        position = start + int(found[0][0])
+        if sparse:
+            return int(np.searchsorted(block.indptr, position, side="right")) - 1, int(block.indices[position]), what
+        return position, int(found[0][1]), what
+    return None
+
+
+def all_finite(values: np.ndarray) -> bool:
+    """Whether an array of floats has neither NaN nor infinity."""
+    return _sum_is_finite(values) or bool(np.isfinite(values).all())
+
+
+def _sum_is_finite(values: np.ndarray) -> bool:
+    """If so, all values are finite, and the check took no memory. If not, the sum may only have overflowed."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
+
+
+class FileArray:
+    """An array in a file, read by slice.
+
+    These are plain reads instead of a memory map: pages of a map count as memory long after they were read.
     """
 
     def __init__(self, path: Any, dtype: Any, shape: Sequence[int], offset: int = 0, keep: Any = None) -> None:
@@ -123,7 +155,7 @@ class FileArray:
 
 
 class ArrayRows(Rows):
-    """Rows of an array that is read by slice (a memory map, h5py, zarr); those of many axes are made flat."""
+    """Rows of an array that is read by slice (a memory map, h5py, zarr); rows of several axes are flattened."""
 
     def __init__(
         self, array: Any, source: Any, names: Sequence[str] | None = None, columns: Any = None, keep: Any = None
@@ -131,7 +163,7 @@ class ArrayRows(Rows):
         self._width = int(np.prod(array.shape[1:], dtype=np.int64))
         width = self._width if columns is None else len(columns)
         super().__init__((array.shape[0], width), array.dtype, source, names)
-        self._array, self._keep = array, keep  # what must not go before the rows do
+        self._array, self._keep = array, keep  # ``keep`` must exist as long as the rows
         self._columns = None if columns is None else _as_slice(list(columns))
         self.span = int((getattr(array, "chunks", None) or (1,))[0])
 
@@ -155,14 +187,14 @@ class SparseRows(Rows):
         if data.dtype.kind not in "biuf":
             raise DataFileError(f"{self.source!r} holds {data.dtype}, not numbers: write numeric rows to it.")
         if indptr.shape != (self.shape[0] + 1,) or data.shape != indices.shape:
-            raise DataFileError(f"{self.source!r} holds a sparse matrix whose parts do not fit: write it again.")
+            raise DataFileError(f"{self.source!r} holds a sparse matrix whose parts do not match: write it again.")
 
     def _read(self, start: int, stop: int) -> scipy.sparse.csr_matrix:
         indptr = np.asarray(self._indptr[start : stop + 1], dtype=np.int64)
         first, last = int(indptr[0]), int(indptr[-1])
         data, indices = np.asarray(self._data[first:last]), np.asarray(self._indices[first:last])
         indptr = indptr - first
-        # scipy trusts these: a wrong index would be written outside of the dense block.
+        # scipy does not check these: with a wrong index it would write outside of the dense block.
         whole = len(data) == last - first and bool((np.diff(indptr) >= 0).all())
         if not whole or (len(indices) and (indices.min() < 0 or indices.max() >= self.shape[1])):
             raise DataFileError(
@@ -174,7 +206,7 @@ class SparseRows(Rows):
 
 
 class ChosenColumns(Rows):
-    """Some columns of other rows, in the order asked for."""
+    """Some columns of other rows, in the given order."""
 
     def __init__(self, rows: Rows, columns: Sequence[int], names: Sequence[str] | None = None):
         super().__init__((len(rows), len(columns)), rows.dtype, rows.source, names)
@@ -199,14 +231,14 @@ class RowRange(Rows):
 
 
 class JoinedRows(Rows):
-    """Rows of several files, one after the other."""
+    """Rows of several files, joined in order."""
 
     def __init__(self, parts: Sequence[Rows], source: Any):
         widths = {part.shape[1] for part in parts}
         if len(widths) > 1:
             odd = next(part for part in parts if part.shape[1] != parts[0].shape[1])
             raise DataFileError(
-                f"{odd.source!r} has {odd.shape[1]} columns where {parts[0].source!r} has {parts[0].shape[1]}: "
+                f"{odd.source!r} has {odd.shape[1]} columns, but {parts[0].source!r} has {parts[0].shape[1]}: "
                 "the files of a folder must have the same columns."
             )
         dtype = np.result_type(*(part.dtype for part in parts))
@@ -231,17 +263,19 @@ def check_numeric(array: Any, source: Any) -> None:
     """Refuse an array that is not numeric rows."""
     if array.dtype.kind not in "biuf":
         names = f" of {listed(array.dtype.names)}" if array.dtype.names else ""
-        what = "Python objects, which are not read since they can run code" if array.dtype.kind == "O" else array.dtype
+        what = (
+            "Python objects, which are not read because they can run code" if array.dtype.kind == "O" else array.dtype
+        )
         raise DataFileError(f"{str(source)!r} holds {what}{names}, not numbers: write numeric rows to it.")
     if len(array.shape) < 2:
         raise DataFileError(
-            f"{str(source)!r} holds an array of shape {tuple(array.shape)}, where rows and columns are needed: "
+            f"{str(source)!r} holds an array of shape {tuple(array.shape)}, but rows and columns are needed: "
             "write it with shape (rows, columns)."
         )
 
 
 def _as_slice(columns: list[int]) -> Any:
-    """A slice where the columns follow one another: it needs no copy."""
+    """A slice if the columns are adjacent, because a slice needs no copy."""
     if columns and columns == list(range(columns[0], columns[0] + len(columns))):
         return slice(columns[0], columns[0] + len(columns))
     return columns

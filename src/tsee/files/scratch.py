@@ -1,4 +1,4 @@
-"""Temporary files that hold what was unpacked from a file, so that memory need not."""
+"""Temporary files for unpacked data that may not fit in memory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["NumberSpill", "Scratch", "TextColumn", "TextSpill", "writing"]
 
 
 class Scratch:
-    """A temporary folder, made when first needed, that goes with the table that it serves."""
+    """A temporary folder, created when first needed, and removed together with its table."""
 
     def __init__(self) -> None:
         self._folder: str | None = None
         self._count = 0
 
     def path(self, name: str) -> Path:
-        """A path in the folder that no one else has."""
+        """A new path in the folder."""
         if self._folder is None:
             self._folder = tempfile.mkdtemp(prefix="tsee-")
             self._end = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -44,6 +44,7 @@ class Scratch:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
+    """Report a full disk while a temporary file is written."""
     try:
         yield
     except OSError as error:
@@ -56,9 +57,9 @@ def writing(path: Path) -> Iterator[None]:
 
 
 class NumberSpill:
-    """Blocks of numbers, written one after the other and read back by slice.
+    """Blocks of numbers, appended to a file and read back by slice.
 
-    They are kept as float32 as long as that is exact, and as float64 from then on.
+    They are stored as float32 if that is exact for all of them, otherwise as float64.
     """
 
     def __init__(self, scratch: Scratch, width: int, dtype: Any = np.float32, *, widen: bool = True):
@@ -95,7 +96,7 @@ class NumberSpill:
 
 
 class TextSpill:
-    """Text values of a column, written one after the other and read back by slice."""
+    """Text values of a column, appended to a file and read back by slice."""
 
     def __init__(self, scratch: Scratch):
         self._path, self._scratch = scratch.path("text"), scratch
@@ -116,7 +117,7 @@ class TextSpill:
         self._numbers = self._numbers and (self._integers or all(map(_is_number, values)))
 
     def finish(self) -> TextColumn:
-        """All values: as integers or floats where all of them are."""
+        """All values: as integers or as floats if all of them are, otherwise as text."""
         with writing(self._path):
             self._file.close()
         ends = self._ends.finish()
@@ -128,7 +129,7 @@ class TextColumn:
     """A column that `TextSpill` wrote, read by slice."""
 
     def __init__(self, path: Path, ends: FileArray, dtype: np.dtype[Any], keep: Any = None):
-        self._keep = keep  # the folder must not go before the column does
+        self._keep = keep  # the folder must exist as long as the column
         self._path, self._ends, self.dtype, self.shape = path, ends, dtype, (len(ends),)
 
     def __len__(self) -> int:
@@ -152,7 +153,7 @@ class TextColumn:
 
 
 def _is_plain_integer(value: str) -> bool:
-    """Whether a text comes back the same from an integer: an identifier 007 does not."""
+    """Whether a text is the same after conversion to an integer and back: the identifier 007 is not."""
     digits = value[1:] if value[:1] == "-" else value
     return digits.isdecimal() and digits.isascii() and len(digits) < 19 and (digits[0] != "0" or value == "0")
 
@@ -167,7 +168,7 @@ def _is_number(value: str) -> bool:
 
 
 def _write_all(file: Any, array: np.ndarray) -> None:
-    """Write every byte: a raw file may take fewer at a time, and does when the disk is nearly full."""
+    """Write every byte: a raw file may write only some of them, for example if the disk is nearly full."""
     left = array.data.cast("B") if array.size else memoryview(b"")
     while len(left):
         left = left[file.write(left) :]

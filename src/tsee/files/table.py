@@ -1,4 +1,4 @@
-"""A data file as a table: features that are read by slice, a label, and columns kept aside."""
+"""A data file as a table: features that are read by slice, a label, and other columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tsee.exceptions import DataFileError
-from tsee.files.columns import Aside
+from tsee.files.columns import OtherColumns
 from tsee.files.errors import reading
 from tsee.files.rows import Rows
 
@@ -18,23 +18,23 @@ __all__ = ["Table"]
 
 
 class Table:
-    """What `open_table` finds in a file. Close it, or use it with ``with``, to let go of the file.
+    """The content of a file, as `open_table` returns it. Close it, or use it with ``with``, to release the file.
 
     Attributes
     ----------
     rows : Rows
         The features: ``rows.shape``, ``rows.dtype``, and ``rows[a:b]``, an array or a CSR matrix. However large
-        the file is, nothing is held but the slice.
+        the file is, only the slice is in memory.
     feature_names : list of str or None
-        Names of the features, where the file has them.
-    aside : mapping of str to numpy.ndarray
-        Identifiers and columns that are not numeric, in the order of the file. Each is read when asked for.
+        Names of the features, if the file has them.
+    other_columns : mapping of str to numpy.ndarray
+        Identifiers and columns that are not numeric, in the order of the file. Each is read when it is needed.
     label_name : str or None
         The column that was named as the label.
     label : numpy.ndarray or None
-        Its values, one a row.
+        Its values, one per row.
     notes : list of str
-        What a user should know, a sentence each: which columns were kept aside, and why.
+        Notes for the user, one sentence each: which columns were kept aside, and why.
     source : pathlib.Path
         The file or folder.
     kind : str
@@ -48,7 +48,7 @@ class Table:
         source: Path,
         kind: str,
         feature_names: Sequence[str] | None = None,
-        aside: Aside | None = None,
+        other_columns: OtherColumns | None = None,
         label_name: str | None = None,
         label_column: Any = None,
         notes: Sequence[str] = (),
@@ -60,7 +60,7 @@ class Table:
             raise DataFileError(f"{str(source)!r} has no numeric column left to map: choose other columns.")
         self.rows, self.source, self.kind = rows, source, kind
         self.feature_names = None if feature_names is None else list(feature_names)
-        self.aside = Aside() if aside is None else aside
+        self.other_columns = OtherColumns() if other_columns is None else other_columns
         self.label_name, self._label_column = label_name, label_column
         self._label: np.ndarray | None = None
         self.notes = list(notes)
@@ -81,15 +81,15 @@ class Table:
         return f"<Table of {self.rows.shape[0]} rows, {self.rows.shape[1]} features{label} in {str(self.source)!r}>"
 
     def kept(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """Rows ``start`` to ``stop`` of what goes beside the map: the columns aside, then the label."""
-        columns = self.aside.block(start, stop)
+        """Rows ``start`` to ``stop`` of the columns that go with the map: the other columns, then the label."""
+        columns = self.other_columns.block(start, stop)
         if self.label_name is not None and self._label_column is not None:
             with reading(self.source, "what it was when it was opened"):
                 columns[self.label_name] = np.asarray(self._label_column[start:stop])
         return columns
 
     def close(self) -> None:
-        """Let go of the file, and remove what was unpacked from it."""
+        """Release the file, and remove temporary files."""
         for held in self._holds:
             with contextlib.suppress(OSError):
                 held.close()

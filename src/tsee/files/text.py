@@ -1,4 +1,4 @@
-"""CSV and TSV: read once, in blocks; numbers and text go into temporary files."""
+"""CSV and TSV: read once, in blocks; numbers and text are unpacked into temporary files."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 
 from tsee.exceptions import DataFileError
-from tsee.files.columns import Aside, Selection, all_different, named_like_identifier, select, unique_names
-from tsee.files.errors import reading
-from tsee.files.rows import ArrayRows, FileArray
+from tsee.files.columns import OtherColumns, Selection, all_different, name_blanks, named_like_identifier, select
+from tsee.files.errors import check_different, reading
+from tsee.files.rows import ArrayRows, FileArray, all_finite
 from tsee.files.scratch import NumberSpill, Scratch, TextColumn, TextSpill
 from tsee.files.table import Table
 
 __all__ = ["open_text"]
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "#n/a", "<na>", "?", "-nan")
-# Fields of a block, and of the first one, by which the types of the columns are decided.
+# Fields in a block, and in the first block, which decides the types of the columns.
 BLOCK_FIELDS = 2**17
 FIRST_FIELDS = 2**18
-# From this size on it pays to import pyarrow, if it is there.
+# From this size on it pays to import pyarrow, if it is installed.
 ARROW_BYTES = 2**20
 ARROW_BLOCK = 2**20
 
@@ -55,7 +55,7 @@ def open_text(
         if not any(numeric) and file.delimiter != "," and any(map(_has_decimal_comma, first.rows[0])):
             raise DataFileError(f"{str(path)!r} has numbers with a decimal comma: write them with a point.")
         chosen = select(file.names, numeric, suspected, path=path, label=label, columns=columns, drop=drop)
-        # The fast parser reads what is in order; of what is not, the plain one says what and where.
+        # The fast parser reads files without errors; for others, the plain parser reports what is wrong and where.
         fast = path.stat().st_size >= ARROW_BYTES and not file.begins_blank
         parsed = _parse(_arrow_blocks(file, chosen), chosen) if fast else None
         parsed = parsed or _parse(_plain_blocks(file, first, chosen), chosen)
@@ -65,7 +65,7 @@ def open_text(
 
 @dataclass
 class _Block:
-    """Rows of fields as they stand in the file; `start` counts the rows before, `lines` where each one begins."""
+    """Rows of fields as in the file; `start` is the number of rows before, `lines` has the first line of each row."""
 
     start: int
     rows: list[list[str]]
@@ -82,7 +82,7 @@ class _Parsed:
 
 
 class _PlainFile:
-    """The file through Python's csv module: the reference, which knows rows and lines."""
+    """The file, read by Python's csv module: the reference parser, which knows rows and lines."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -105,12 +105,14 @@ class _PlainFile:
             self._pending = (header, line)
             self.names = [f"column{position + 1}" for position in range(len(header))]
         else:
-            # NumPy's savetxt begins a header with a mark.
-            self.names = unique_names([name.lstrip("#") if place == 0 else name for place, name in enumerate(header)])
+            # NumPy's savetxt begins a header with "#".
+            header = [name.lstrip("#") if position == 0 else name for position, name in enumerate(header)]
+            check_different([name.strip() for name in header if name.strip()], path, where=" in the header")
+            self.names = name_blanks(header)
 
     def _lines(self) -> Iterator[str]:
         for line in self._text:
-            if "_" in line:  # Python takes 1_000 for a number
+            if "_" in line:  # Python reads 1_000 as a number
                 self._underscores = True
             yield line
 
@@ -128,18 +130,18 @@ class _PlainFile:
                 ) from error
             if record is None:
                 return
-            if record:  # an empty line is none
+            if record:  # empty lines do not count
                 yield record, line
 
     def binary(self) -> Any:
-        """The content from its beginning, without compression."""
+        """The content from the beginning, uncompressed."""
         return gzip.open(self.path) if self.gzip else open(self.path, "rb")
 
     def close(self) -> None:
         self._text.close()
 
     def block(self, fields: int) -> _Block:
-        """The next rows, none at the end."""
+        """The next rows; at the end of the file, no rows."""
         block = _Block(self._start, [], [])
         self._underscores = False
         size, width = max(1, fields // max(1, len(self.names))), len(self.names)
@@ -171,7 +173,7 @@ def _plain_blocks(
 
 
 def _arrow_blocks(file: _PlainFile, chosen: Selection) -> Iterator[tuple[np.ndarray, dict[int, list[str]]] | None]:
-    """The same blocks by pyarrow, many times faster; None where it is not there or does not like the file."""
+    """The same blocks by pyarrow, many times faster; None if it is not installed or refuses the file."""
     try:
         import pyarrow as pa
         import pyarrow.csv
@@ -185,7 +187,7 @@ def _arrow_blocks(file: _PlainFile, chosen: Selection) -> Iterator[tuple[np.ndar
         reader = pa.csv.open_csv(
             pa.PythonFile(source, mode="r"),
             pa.csv.ReadOptions(
-                use_threads=False,  # or it reads many blocks ahead
+                use_threads=False,  # otherwise it reads many blocks ahead
                 block_size=ARROW_BLOCK,
                 column_names=names,
                 skip_rows_after_names=0 if file.headless else 1,
@@ -195,18 +197,18 @@ def _arrow_blocks(file: _PlainFile, chosen: Selection) -> Iterator[tuple[np.ndar
                 include_columns=[str(position) for position in dict.fromkeys([*numbers, *texts])],
                 column_types={str(position): pa.float64() for position in numbers}
                 | {str(position): pa.string() for position in texts},
-                null_values=[],  # an empty field is then an error, which the plain parser names
+                null_values=[],  # an empty field is then an error, which the plain parser reports
             ),
         )
         for batch in reader:
             block = np.empty((batch.num_rows, len(numbers)))
-            for place, position in enumerate(numbers):
-                block[:, place] = batch.column(str(position)).cast(pa.float64()).to_numpy(zero_copy_only=False)
-            if not np.isfinite(block).all():
+            for index, position in enumerate(numbers):
+                block[:, index] = batch.column(str(position)).cast(pa.float64()).to_numpy(zero_copy_only=False)
+            if not all_finite(block):
                 break
             yield block, {position: batch.column(str(position)).to_pylist() for position in texts}
         else:
-            if source.quotes % 2 == 0:  # pyarrow takes what follows a quote that is not closed for one long text
+            if source.quotes % 2 == 0:  # after a quote that is not closed, pyarrow reads the rest as one long text
                 return
     except (pa.ArrowException, OSError, ValueError, EOFError, zlib.error):
         pass
@@ -233,10 +235,10 @@ class _CountingFile:
 
 
 def _stored(chosen: Selection) -> tuple[list[int], list[int]]:
-    """Positions of the columns that are kept as numbers, and of those that are kept as text."""
+    """The numbers of the columns that are stored as numbers, and of the columns that are stored as text."""
     numbers = list(dict.fromkeys([*chosen.features, *([] if chosen.explicit else chosen.suspects)]))
     label = [] if chosen.label is None else [chosen.label]
-    return numbers, list(dict.fromkeys([*chosen.aside, *chosen.suspects, *label]))
+    return numbers, list(dict.fromkeys([*chosen.others, *chosen.suspects, *label]))
 
 
 def _parse(blocks: Iterator[tuple[np.ndarray, dict[int, list[str]]] | None], chosen: Selection) -> _Parsed | None:
@@ -267,11 +269,11 @@ def _table(path: Path, file: _PlainFile, chosen: Selection, parsed: _Parsed, lab
         chosen.notes.append(f"There is no header: the columns are called {file.names[0]!r} to {file.names[-1]!r}.")
     chosen.settle(file.names, different, path)
     names = [file.names[position] for position in chosen.features]
-    place = {position: index for index, position in enumerate(parsed.positions)}
+    stored = {position: index for index, position in enumerate(parsed.positions)}
     return Table(
-        rows=ArrayRows(parsed.numbers, path, names, [place[position] for position in chosen.features], parsed.scratch),
+        rows=ArrayRows(parsed.numbers, path, names, [stored[position] for position in chosen.features], parsed.scratch),
         feature_names=names,
-        aside=Aside({file.names[position]: parsed.texts[position] for position in chosen.aside}, path),
+        other_columns=OtherColumns({file.names[position]: parsed.texts[position] for position in chosen.others}, path),
         label_name=label,
         label_column=None if chosen.label is None else parsed.texts[chosen.label],
         notes=chosen.notes,
@@ -282,7 +284,7 @@ def _table(path: Path, file: _PlainFile, chosen: Selection, parsed: _Parsed, lab
 
 
 def _numbers(file: _PlainFile, block: _Block, positions: list[int]) -> np.ndarray:
-    """The numeric columns of a block; what is no number is named."""
+    """The numeric columns of a block; a field that is not a number is reported."""
     shape = (len(block.rows), len(positions))
     if not positions:
         return np.empty(shape)
@@ -292,7 +294,7 @@ def _numbers(file: _PlainFile, block: _Block, positions: list[int]) -> np.ndarra
         values = np.fromiter(map(float, fields), np.float64, count=shape[0] * shape[1])
     except ValueError:
         values = np.full(1, np.nan)
-    if block.underscores or not np.isfinite(values).all():
+    if block.underscores or not all_finite(values):
         _check_fields(file, block, positions)
     return values.reshape(shape)
 
@@ -316,7 +318,7 @@ def _check_fields(file: _PlainFile, block: _Block, positions: list[int]) -> None
 
 
 def _mostly_numbers(values: list[str], chosen: bool) -> bool:
-    """Whether a column is one of numbers: those it has are, or so many that the others are mistakes."""
+    """Whether a column is numeric: more than half of its values are numbers, not counting missing ones."""
     if chosen:
         return True
     numbers = sum(map(_is_number, values))
@@ -343,7 +345,7 @@ def _is_integer(value: str) -> bool:
 
 
 def _is_data(record: list[str]) -> bool:
-    """Whether a first row is data rather than names: numbers, and not those that count the columns."""
+    """Whether a first row is data and not a header: all are numbers, and do not just count the columns."""
     if not record or not all(map(_is_number, record)):
         return False
     counted = [[str(number) for number in range(first, first + len(record))] for first in (0, 1)]
@@ -351,10 +353,10 @@ def _is_data(record: list[str]) -> bool:
 
 
 def _delimiter(line: str, path: Path) -> str:
-    """The separator that the first line has most of."""
+    """The most frequent separator in the first line."""
     if "\0" in line:
         raise DataFileError(f"{str(path)!r} is not a text of separated values: check what kind of file it is.")
-    if any(ending.lower() in (".tsv", ".tab") for ending in path.suffixes):
+    if any(extension.lower() in (".tsv", ".tab") for extension in path.suffixes):
         return "\t"
     bare = re.sub(r'"[^"]*"', "", line)
     count, best = max((bare.count(mark), mark) for mark in ("|", ";", "\t", ","))

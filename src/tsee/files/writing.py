@@ -1,4 +1,4 @@
-"""Maps as files, in the family of the ending; the file is there whole or not at all."""
+"""Maps as files. The file extension gives the format; the file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from tsee.exceptions import DataFileError
+from tsee.files.atomic import replacing
 from tsee.files.errors import listed, obstacle, require
 from tsee.files.h5ad import put_obsm
-from tsee.files.replacing import beside, put_in_place
 from tsee.files.table import Table
 
 __all__ = ["MapWriter", "can_write", "write_map"]
@@ -30,23 +30,23 @@ ARRAY, OBSM = "tsee", "X_tsee"
 
 
 def write_map(
-    path: str | PathLike[str], places: Any, table: Table | None = None, *, columns: Sequence[str] | None = None
+    path: str | PathLike[str], positions: Any, table: Table | None = None, *, columns: Sequence[str] | None = None
 ) -> None:
-    """Write a map, beside the identifiers and the label of the table that it was made of.
+    """Write a map, with the identifiers and the label of its table.
 
-    The ending says the format. Text and Parquet have a column for each identifier, for the label, and ``tsee0``,
-    ``tsee1``; ``.npy`` has the places alone; ``.npz`` has them as ``tsee`` beside the other columns; ``.h5ad`` is a
-    copy of the table's file with the places as ``obsm["X_tsee"]``. A file that was there is replaced at the very
-    end, in one step: if writing fails or is killed, it is what it was.
+    The file extension gives the format. Text and Parquet have a column for each identifier, for the label, and
+    ``tsee0``, ``tsee1``; ``.npy`` has the positions only; ``.npz`` has them as ``tsee``, along with the other columns;
+    ``.h5ad`` is a copy of the table's file with the positions as ``obsm["X_tsee"]``. An existing file is replaced at
+    the very end, in one step: if writing fails or is killed, the old file is unchanged.
 
     Parameters
     ----------
     path : str or path
         The file to write.
-    places : array-like of shape (n_rows, n_components)
+    positions : array-like of shape (n_rows, n_components)
         The map.
     table : Table, optional
-        What the map was made of.
+        The data that the map shows.
     columns : sequence of str, optional
         Names of the columns of the map. By default ``tsee0``, ``tsee1`` and so on.
 
@@ -65,24 +65,24 @@ def write_map(
     7,rose,0.5,1.0
     8,lily,2.0,-1.0
     """
-    places = np.asarray(places)
+    positions = np.asarray(positions)
     with MapWriter(path, table, columns=columns) as writer:
-        for start in range(0, len(places), BLOCK_ROWS):
-            writer.write(places[start : start + BLOCK_ROWS])
+        for start in range(0, len(positions), BLOCK_ROWS):
+            writer.write(positions[start : start + BLOCK_ROWS])
 
 
 class MapWriter:
     """Write a map in blocks of rows, in their order; see `write_map` for the formats.
 
-    Use it with ``with``: the file is there, under its name, when the block ends without an error. Text, Parquet,
-    ``.npy`` and ``.h5ad`` hold no more than a block; ``.npz`` holds the map.
+    Use it with ``with``: the file gets its name when the block ends without an error. Text, Parquet, ``.npy`` and
+    ``.h5ad`` keep only one block in memory; ``.npz`` keeps the whole map.
 
     Parameters
     ----------
     path : str or path
         The file to write.
     table : Table, optional
-        What the map is made of.
+        The data that the map shows.
     columns : sequence of str, optional
         Names of the columns of the map.
 
@@ -106,102 +106,111 @@ class MapWriter:
         self.rows = 0
         self._table = table
         self._columns = None if columns is None else list(columns)
-        self._target = self.path.resolve()  # what a link points to is replaced, not the link
-        self._temporary = beside(self._target)
+        self._replacement = contextlib.ExitStack()
         self._sink: _Sink | None = None
-        self._make = _sink_class(self.path, table)
-        if self._target.is_dir():
+        self._sink_class = _sink_class(self.path, table)
+        if self.path.is_dir():
             raise DataFileError(f"{str(path)!r} is a folder: name a file to write the map to.")
-        reason = obstacle(self._target)
-        if reason is not None:  # said before the work, not after it
+        reason = obstacle(self.path.resolve())
+        if reason is not None:  # reported before the work, not after it
             raise self._unwritable(reason)
 
     def __enter__(self) -> MapWriter:
         return self
 
-    def write(self, places: Any) -> None:
-        """Add the places of the next rows."""
-        places = np.asarray(places)
-        if places.ndim != 2 or places.dtype.kind not in "biuf":
+    def write(self, positions: Any) -> None:
+        """Add the positions of the next rows."""
+        positions = np.asarray(positions)
+        if positions.ndim != 2 or positions.dtype.kind not in "biuf":
             raise ValueError(
-                f"The 'places' parameter must be numbers of shape (n_rows, n_components). Got an array of shape "
-                f"{places.shape} and type {places.dtype} instead."
+                f"The 'positions' parameter must be numbers of shape (n_rows, n_components). Got an array of shape "
+                f"{positions.shape} and type {positions.dtype} instead."
             )
-        start, stop = self.rows, self.rows + len(places)
+        start, stop = self.rows, self.rows + len(positions)
         if self._table is not None and stop > len(self._table):
             raise ValueError(
                 f"The map must have one row for each of the table's {len(self._table)}. Got {stop} or more."
             )
         kept = {} if self._table is None else self._table.kept(start, stop)
-        with self._telling():
+        with self._reported():
             if self._sink is None:
-                self._sink = self._open(places, kept)
-            self._sink.write(kept, places)
+                self._sink = self._open(positions, kept)
+            self._sink.write(kept, positions)
         self.rows = stop
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None:
+            self._abandon(kind, error, trace)
+            return
         try:
-            if kind is None:
-                self._finish()
-        finally:
-            if self._sink is not None:
-                with contextlib.suppress(Exception):
-                    self._sink.close()
-            with contextlib.suppress(OSError):
-                self._temporary.unlink()
+            with self._reported(), self._replacement:  # the file gets its name when this block ends
+                self._check_complete()
+                assert self._sink is not None
+                self._sink.close()
+        except BaseException as failure:
+            self._abandon(type(failure), failure, failure.__traceback__)
+            raise
 
-    def _open(self, places: np.ndarray, kept: Mapping[str, np.ndarray]) -> _Sink:
-        columns = self._columns or [f"tsee{place}" for place in range(places.shape[1])]
-        if len(columns) != places.shape[1]:
+    def _abandon(self, kind: Any, error: Any, trace: Any) -> None:
+        """Close the unfinished file and remove it."""
+        if self._sink is not None:
+            with contextlib.suppress(Exception):
+                self._sink.close()
+        with contextlib.suppress(Exception):
+            self._replacement.__exit__(kind, error, trace)
+
+    def _open(self, positions: np.ndarray, kept: Mapping[str, np.ndarray]) -> _Sink:
+        columns = self._columns or [f"tsee{component}" for component in range(positions.shape[1])]
+        if len(columns) != positions.shape[1]:
             raise ValueError(
-                f"The 'columns' parameter must name {places.shape[1]} columns of the map. Got {columns!r} instead."
+                f"The 'columns' parameter must name {positions.shape[1]} columns of the map. Got {columns!r} instead."
             )
-        reserved = self._make.reserved(columns)
+        reserved = self._sink_class.reserved(columns)
         clash = [name for name in kept if name in reserved]
         if clash:
             raise DataFileError(
-                f"{listed(clash)} would stand twice in {str(self.path)!r}: drop it from the input, or name the map's "
-                "columns otherwise."
+                f"{listed(clash)} would be in {str(self.path)!r} twice: drop it from the input, or give the map's "
+                "columns other names."
             )
-        if not self._target.parent.is_dir():
-            self._target.parent.mkdir(parents=True)
-        return self._make(self._temporary, self.path, columns, places.dtype, self._table)
+        folder = self.path.resolve().parent
+        if not folder.is_dir():
+            folder.mkdir(parents=True)
+        temporary = self._replacement.enter_context(replacing(self.path))
+        return self._sink_class(temporary, self.path, columns, positions.dtype, self._table)
 
-    def _finish(self) -> None:
+    def _check_complete(self) -> None:
         if self._sink is None or (self._table is not None and self.rows != len(self._table)):
             wanted = "at least one row" if self._table is None else f"the table's {len(self._table)} rows"
             raise ValueError(f"The map must have {wanted}. Got {self.rows}.")
-        with self._telling():
-            self._sink.close()
-            put_in_place(self._temporary, self._target)
 
     @contextlib.contextmanager
-    def _telling(self) -> Any:
+    def _reported(self) -> Any:
+        """Turn an error of the disk into a `DataFileError`."""
         try:
             yield
-        except (OSError, RuntimeError) as error:  # the latter is what h5py says of a full disk
+        except (OSError, RuntimeError) as error:  # h5py raises a RuntimeError if the disk is full
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
             raise self._unwritable(reason) from error
 
     def _unwritable(self, reason: str) -> DataFileError:
         return DataFileError(
-            f"The map cannot be written to {str(self.path)!r} ({reason}), and what was there is as it was: "
-            "choose a place that you may write to, with room on its disk."
+            f"The map cannot be written to {str(self.path)!r} ({reason}), and what was there is unchanged: "
+            "choose a folder that you can write to, with room on its disk."
         )
 
 
 class _Sink:
-    """A file of one format in the making."""
+    """An unfinished file of one format."""
 
     def __init__(self, path: Path, name: Path, columns: list[str], dtype: Any, table: Table | None):
         self.path, self.name, self.columns, self.dtype, self.table = path, name, columns, dtype, table
 
     @staticmethod
     def reserved(columns: Sequence[str]) -> Sequence[str]:
-        """Names that the map itself takes."""
+        """Names that no other column can have."""
         return columns
 
-    def write(self, kept: Mapping[str, np.ndarray], places: np.ndarray) -> None:
+    def write(self, kept: Mapping[str, np.ndarray], positions: np.ndarray) -> None:
         raise NotImplementedError
 
     def close(self) -> None:
@@ -211,23 +220,23 @@ class _Sink:
 class _TextSink(_Sink):
     def __init__(self, *given: Any):
         super().__init__(*given)
-        endings = [ending.lower() for ending in self.name.suffixes]
+        extensions = [extension.lower() for extension in self.name.suffixes]
         raw: Any = open(self.path, "wb")  # noqa: SIM115
         self._files = [raw]
-        if endings[-1] == ".gz":
+        if extensions[-1] == ".gz":
             raw = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)
             self._files.insert(0, raw)
         self._text = io.TextIOWrapper(raw, encoding="utf-8", newline="")
-        delimiter = next(DELIMITERS[ending] for ending in reversed(endings) if ending in DELIMITERS)
+        delimiter = next(DELIMITERS[name] for name in reversed(extensions) if name in DELIMITERS)
         self._writer = csv.writer(self._text, delimiter=delimiter, lineterminator="\n")
-        self._begun = False
+        self._has_header = False
 
-    def write(self, kept: Mapping[str, np.ndarray], places: np.ndarray) -> None:
-        if not self._begun:
+    def write(self, kept: Mapping[str, np.ndarray], positions: np.ndarray) -> None:
+        if not self._has_header:
             self._writer.writerow([*kept, *self.columns])
-            self._begun = True
+            self._has_header = True
         fields = [_fields(values) for values in kept.values()]
-        self._writer.writerows(zip(*fields, *places.T.astype(str).tolist(), strict=True))
+        self._writer.writerows(zip(*fields, *positions.T.astype(str).tolist(), strict=True))
 
     def close(self) -> None:
         self._text.close()
@@ -240,9 +249,9 @@ class _NpySink(_Sink):
         super().__init__(*given)
         self._file = open(self.path, "wb")  # noqa: SIM115
         self._rows = 0
-        self._head()
+        self._write_header()
 
-    def _head(self) -> None:
+    def _write_header(self) -> None:
         # numpy leaves room in the header for the number of rows to grow.
         np.lib.format.write_array_header_1_0(
             self._file,
@@ -253,14 +262,14 @@ class _NpySink(_Sink):
             },
         )
 
-    def write(self, kept: Mapping[str, np.ndarray], places: np.ndarray) -> None:
-        self._file.write(np.ascontiguousarray(places, dtype=self.dtype).data)
-        self._rows += len(places)
+    def write(self, kept: Mapping[str, np.ndarray], positions: np.ndarray) -> None:
+        self._file.write(np.ascontiguousarray(positions, dtype=self.dtype).data)
+        self._rows += len(positions)
 
     def close(self) -> None:
         if not self._file.closed:
             self._file.seek(0)
-            self._head()
+            self._write_header()
             self._file.close()
 
 
@@ -273,8 +282,8 @@ class _NpzSink(_Sink):
     def reserved(columns: Sequence[str]) -> Sequence[str]:
         return [ARRAY, "file"]  # the second is a parameter of numpy.savez
 
-    def write(self, kept: Mapping[str, np.ndarray], places: np.ndarray) -> None:
-        for name, values in {**kept, ARRAY: places}.items():
+    def write(self, kept: Mapping[str, np.ndarray], positions: np.ndarray) -> None:
+        for name, values in {**kept, ARRAY: positions}.items():
             self._parts.setdefault(name, []).append(values)
 
     def close(self) -> None:
@@ -295,10 +304,10 @@ class _ParquetSink(_Sink):
         self._writer: Any = None
         self._parquet = require("pyarrow.parquet", "parquet", self.name)
 
-    def write(self, kept: Mapping[str, np.ndarray], places: np.ndarray) -> None:
+    def write(self, kept: Mapping[str, np.ndarray], positions: np.ndarray) -> None:
         import pyarrow as pa
 
-        values = {**kept, **dict(zip(self.columns, places.T, strict=True))}
+        values = {**kept, **dict(zip(self.columns, positions.T, strict=True))}
         if self._writer is None:
             arrays = {name: _arrow_array(column) for name, column in values.items()}
             schema = pa.schema([(name, array.type) for name, array in arrays.items()])
@@ -325,9 +334,9 @@ class _H5adSink(_Sink):
     def reserved(columns: Sequence[str]) -> Sequence[str]:
         return ()
 
-    def write(self, kept: Mapping[str, np.ndarray], places: np.ndarray) -> None:
-        self._dataset[self._rows : self._rows + len(places)] = places
-        self._rows += len(places)
+    def write(self, kept: Mapping[str, np.ndarray], positions: np.ndarray) -> None:
+        self._dataset[self._rows : self._rows + len(positions)] = positions
+        self._rows += len(positions)
 
     def close(self) -> None:
         self._file.close()
@@ -337,32 +346,32 @@ SINKS: dict[str, type[_Sink]] = {".npy": _NpySink, ".npz": _NpzSink, ".parquet":
 
 
 def can_write(path: Path) -> bool:
-    """Whether a map can have a file of this ending."""
+    """Whether maps can be written to files with this extension."""
     return _is_text(path) or path.suffix.lower() in SINKS
 
 
 def _is_text(path: Path) -> bool:
-    ending = path.suffix.lower()
-    return (path.with_suffix("").suffix.lower() if ending == ".gz" else ending) in DELIMITERS
+    extension = path.suffix.lower()
+    return (path.with_suffix("").suffix.lower() if extension == ".gz" else extension) in DELIMITERS
 
 
 def _sink_class(path: Path, table: Table | None) -> type[_Sink]:
-    ending = path.suffix.lower()
+    extension = path.suffix.lower()
     if _is_text(path):
         return _TextSink
-    if ending == ".h5ad" and (table is None or table.kind != "h5ad"):
+    if extension == ".h5ad" and (table is None or table.kind != "h5ad"):
         raise DataFileError(
-            f"{str(path)!r} would be a copy of an .h5ad input, and there is none: choose .csv or .parquet."
+            f"{str(path)!r} would be a copy of an .h5ad input, but the input is not one: choose .csv or .parquet."
         )
-    if ending not in SINKS:
-        raise DataFileError(f"A map cannot be written to {str(path)!r}: choose one of the endings {KNOWN}.")
-    if ending == ".parquet":
+    if extension not in SINKS:
+        raise DataFileError(f"A map cannot be written to {str(path)!r}: choose one of the file extensions {KNOWN}.")
+    if extension == ".parquet":
         require("pyarrow.parquet", "parquet", path)
-    return SINKS[ending]
+    return SINKS[extension]
 
 
 def _fields(values: np.ndarray) -> list[Any]:
-    """Values as text has them: a missing one is empty."""
+    """Values as they are written in text: a missing one is empty."""
     if values.dtype.kind in "mMf":
         return ["" if value in ("nan", "NaT") else value for value in values.astype(str).tolist()]
     return ["" if value is None or value != value else value for value in values.tolist()]

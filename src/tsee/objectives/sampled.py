@@ -66,7 +66,7 @@ class Sampled:
     """One exemplar per point, drawn from its probabilities; the drawn exemplars are everybody's sample.
 
     Only the exemplars drawn for a row are kept of its probabilities, one for each epoch. Together they are a
-    stratified sample: an exemplar of probability p is drawn p times the number of epochs, rounded up or down.
+    stratified sample: an exemplar of probability p is drawn p times the number of epochs, give or take less than two.
 
     Parameters
     ----------
