@@ -53,6 +53,52 @@ def test_other_forms_of_text(page_path, fitted, digits, open_page, feature_names
         assert np.abs(page.placed() - expected).max() < close, name
 
 
+def test_decimal_commas(page_path, fitted, digits, open_page, feature_names):
+    """As spreadsheets write numbers in much of Europe: then commas do not separate the fields."""
+    rows = pd.DataFrame(digits[2][:3] / 4 - 0.5, columns=feature_names)
+    rows.iloc[0, 0] = 2.5e-5
+    expected = fitted.transform(rows)
+    page = open_page(page_path)
+    close = 1e-3 * np.ptp(fitted.embedding_)
+    forms = {
+        "a.csv": rows.to_csv(index=False, sep=";", decimal=","),
+        "b.tsv": rows.to_csv(index=False, sep="\t", decimal=","),
+        "c.csv": rows.to_csv(index=False, sep=";", decimal=",", quoting=csv.QUOTE_ALL),
+        "d.csv": rows.to_csv(index=False, sep=";", decimal=",", header=False),
+        "e.csv": rows.assign(date="01.02.2026").to_csv(index=False, sep=";", decimal=","),
+    }
+    for name, content in forms.items():
+        page.drop(content, name)
+        page.wait_for_function(
+            "name => document.querySelector('#additions h2')?.textContent === name"
+            " || document.querySelector('.said:not([hidden])')",
+            arg=name,
+        )
+        assert np.abs(page.placed() - expected).max() < close, name
+
+
+def test_decimal_commas_and_points_in_one_file(page_path, open_page, as_csv):
+    """1.234 may be 1234 where decimals have a comma: such a field is refused, never guessed."""
+    page = open_page(page_path)
+    lines = as_csv(np.full((20_000, 64), 0.5)).replace(",", ";").replace(".", ",").split("\n")
+    lines[-2] = lines[-2].replace("0,5", "1.234", 1)
+    page.drop("\n".join(lines), "late.csv")
+    assert page.placed().startswith("'late.csv', row 20000 (line 20001), column 'pixel 0': '1.234' is not a number")
+    page.drop("\n".join([*lines[:3], lines[-2]]), "early.csv")
+    page.wait_for_function("document.querySelector('.said').textContent.includes('early.csv')")
+    assert page.placed().startswith("'early.csv', row 1 (line 2), column 'pixel 0': '0,5' is not a number")
+    assert "mixes decimal commas and decimal points" in page.placed()
+
+
+def test_decimal_commas_in_columns_without_names(digits, tmp_path, open_page):
+    X, _, X_new, _ = digits
+    see = tsee.DtSEE(max_epochs=2, random_state=0, placement="forward").fit(X)
+    page = open_page(write_map_page(see, see.embedding_, tmp_path / "map.html"))
+    frame = pd.DataFrame(X_new / 4).assign(label=[f"row {i}" for i in range(len(X_new))])
+    page.drop(frame.to_csv(index=False, sep=";", decimal=","))
+    assert np.abs(page.placed() - see.transform(X_new / 4)).max() < 1e-3 * np.ptp(see.embedding_)
+
+
 def test_pasted_and_chosen(page_path, fitted, digits, tmp_path, open_page, feature_names):
     rows = pd.DataFrame(digits[2][:3], columns=feature_names)
     page = open_page(page_path)

@@ -2,6 +2,7 @@
 
 const MISSING = new Set(['', 'na', 'n/a', 'nan', 'null', 'none', '#n/a', '<na>', '?', '-nan']);
 const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
+const DECIMAL_COMMA = /^\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*$/i;
 const IDENTIFIER =
   /^(.*[_\-. ])?(id|ids|idx|index|key|uuid|guid|barcode|name|rowid|rownames)$|^unnamed: 0$|^__index_level_\d+__$/i;
 // Fields by which the types of the columns are decided.
@@ -9,7 +10,7 @@ const FIRST_FIELDS = 2 ** 18;
 
 export class BadData extends Error {}
 
-// { names, rows: [fields], lines: [where each begins], headless }
+// { names, rows: [fields], lines: [where each begins], headless, decimal: '.' or ',' }
 export function readTable(text, source) {
   if (text.startsWith('\ufeff')) text = text.slice(1);
   const head = /^.*\S.*$/m.exec(text)?.[0] ?? '';
@@ -23,7 +24,8 @@ export function readTable(text, source) {
     records.push(fields);
     lines.push(line);
   }
-  const headless = records.length > 0 && isData(records[0]);
+  const { decimal, mixed } = decimalOf(records, delimiter);
+  const headless = records.length > 0 && isData(records[0], decimal);
   const names = headless
     ? records[0].map((_, i) => `column${i + 1}`)
     : uniqueNames((records[0] ?? []).map((name, i) => (i === 0 ? name.replace(/^#+/, '') : name)));
@@ -40,7 +42,7 @@ export function readTable(text, source) {
       );
     }
   });
-  return { names, rows: records, lines, headless, delimiter, source };
+  return { names, rows: records, lines, headless, delimiter, decimal, mixed, source };
 }
 
 // The positions of the features in the order of the model, and of the other columns.
@@ -60,9 +62,8 @@ export function matchColumns(table, model) {
     features = names.map((_, i) => i);
     if (names.length !== model.nFeatures) features = features.filter((i) => isFeature(table, i));
     if (features.length !== model.nFeatures) {
-      const [first] = table.rows;
-      if (table.delimiter !== ',' && first.some((field) => /^\s*[-+]?\d+,\d+\s*$/.test(field))) {
-        throw new BadData(`${quoted(source)} has numbers with a decimal comma: write them with a point.`);
+      if (table.mixed) {
+        throw new BadData(`${quoted(source)} mixes decimal commas and decimal points: write all numbers with a point.`);
       }
       throw new BadData(
         `${quoted(source)} has ${features.length} numeric column${features.length === 1 ? '' : 's'}, but the map was ` +
@@ -81,7 +82,7 @@ export function numbersOf(table, features, from, to) {
   for (let row = from; row < to; row++) {
     const fields = table.rows[row];
     for (let i = 0; i < width; i++) {
-      const field = fields[features[i]];
+      const field = pointed(fields[features[i]], table.decimal);
       const value = Number(field);
       // Number takes more than numbers: blanks, and 0x10.
       const good = field.length === 1 ? field > ' ' : NUMBER.test(field);
@@ -99,8 +100,11 @@ function refuseField(table, row, column) {
     const what = field.trim() ? ` (${quoted(field.trim())})` : '';
     throw new BadData(`${where}: the value is missing${what}: fill it in, or remove that row.`);
   }
-  const infinite = /^\s*[+-]?inf(inity)?\s*$/i.test(field) || NUMBER.test(field);
-  throw new BadData(`${where}: ${quoted(field.slice(0, 40))} is not a ${infinite ? 'finite ' : ''}number: correct it.`);
+  const infinite = isNumber(field, table.decimal);
+  let advice = 'correct it.';
+  if (table.mixed) advice = 'the file mixes decimal commas and decimal points. Write all numbers with a point.';
+  else if (table.decimal === ',' && NUMBER.test(field)) advice = 'the file has decimal commas. Write this one with a comma, too.';
+  throw new BadData(`${where}: ${quoted(field.slice(0, 40))} is not a ${infinite ? 'finite ' : ''}number: ${advice}`);
 }
 
 function* recordsOf(text, delimiter, source) {
@@ -167,23 +171,51 @@ function delimiterOf(line, source) {
   for (const mark of ['|', ';', ',', '\t']) {
     const count = bare.split(mark).length - 1;
     if (count > most) [best, most] = [mark, count];
+    // In a first line of numbers with decimal commas, commas are no less frequent than the separator.
+    if (mark !== ',' && count && line.split(mark).every((field) => isNumber(field, ','))) return mark;
   }
   return best;
 }
 
-const isNumber = (field) => NUMBER.test(field) || /^\s*[+-]?inf(inity)?\s*$/i.test(field);
+// Where commas do not separate the fields, they may be decimal commas: they are if the file has such numbers and none
+// with a decimal point.
+function decimalOf(records, delimiter) {
+  let commas = false;
+  let points = false;
+  if (delimiter !== ',') {
+    for (const record of records.slice(0, firstRows(records[0] ?? []))) {
+      for (const field of record) {
+        if (field.includes(',')) commas ||= DECIMAL_COMMA.test(field);
+        else if (field.includes('.')) points ||= NUMBER.test(field);
+      }
+    }
+  }
+  return { decimal: commas && !points ? ',' : '.', mixed: commas && points };
+}
+
+// The rows by which the types of the columns are decided.
+const firstRows = (record) => Math.max(1, Math.floor(FIRST_FIELDS / Math.max(1, record.length)));
+
+// A field with a decimal point. Where decimals have a comma, 1.234 may be 1234: it is then not a number.
+function pointed(field, decimal) {
+  if (decimal === '.') return field;
+  return field.includes('.') ? 'ambiguous' : field.replace(',', '.');
+}
+
+function isNumber(field, decimal) {
+  return NUMBER.test(pointed(field, decimal)) || /^\s*[+-]?inf(inity)?\s*$/i.test(field);
+}
 
 // Whether a first row is data rather than names: numbers, and not those that count the columns.
-function isData(record) {
-  if (!record.every(isNumber)) return false;
+function isData(record, decimal) {
+  if (!record.every((field) => isNumber(field, decimal))) return false;
   const counts = (first) => record.every((field, i) => field.trim() === String(first + i));
   return record.length === 1 || !(counts(0) || counts(1));
 }
 
 function isFeature(table, column) {
-  const most = Math.max(1, Math.floor(FIRST_FIELDS / table.names.length));
-  const values = table.rows.slice(0, most).map((row) => row[column]);
-  const numbers = values.filter(isNumber).length;
+  const values = table.rows.slice(0, firstRows(table.names)).map((row) => row[column]);
+  const numbers = values.filter((field) => isNumber(field, table.decimal)).length;
   const missing = values.filter((value) => MISSING.has(value.trim().toLowerCase())).length;
   if (!(numbers > 0 && 2 * numbers > values.length - missing)) return false;
   const name = table.names[column];
