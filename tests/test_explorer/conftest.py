@@ -18,7 +18,7 @@ from tsee.explorer import write_map_page
 
 NAMES = [f"pixel {i}" for i in range(64)]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# Chromium asks its maker's hosts for things as it starts, unless told not to.
+# Without these flags, Chromium contacts its maker's hosts when it starts.
 FLAGS = ["--no-sandbox", "--no-first-run", "--disable-quic", "--disable-background-networking", "--disable-sync"]
 FLAGS += ["--disable-component-update", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 FLAGS += ["--ignore-gpu-blocklist"]
@@ -37,7 +37,7 @@ def browser():
 
 @dataclass
 class Opened:
-    """A page in the browser, with what it asked for and what went wrong in it."""
+    """A page in the browser, with its requests and its errors."""
 
     page: object
     requests: list[str] = field(default_factory=list)
@@ -50,11 +50,11 @@ class Opened:
         return self.page.evaluate("row => tsee.screen(row)", row)
 
     def picture(self):
-        """What is seen, as an array of RGB."""
+        """A screenshot, as an array of RGB."""
         return np.asarray(Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")).astype(int)
 
     def settle(self):
-        """Wait until what was asked for is drawn, and nothing moves."""
+        """Wait until everything is drawn and nothing moves."""
         self.page.evaluate(
             """async () => {
                 const frame = () => new Promise(requestAnimationFrame);
@@ -81,12 +81,12 @@ class Opened:
         )
 
     def placed(self):
-        """Where new rows landed, or the sentence that they were refused with."""
+        """The positions of new rows, or the sentence with which they were refused."""
         self.page.wait_for_function("tsee.added() || document.querySelector('.said:not([hidden])')")
         refused = self.page.query_selector(".said:not([hidden])")
         if refused:
             return refused.inner_text()
-        return np.array(self.page.evaluate("tsee.added().places")).reshape(-1, 2)
+        return np.array(self.page.evaluate("tsee.added().positions")).reshape(-1, 2)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The card next to a point, and fingers."""
+"""The card next to a point, and touch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from tsee.explorer import write_map_page
 
 
-def test_it_tells_what_is_known(simple, open_page):
+def test_it_shows_the_columns(simple, open_page):
     page = open_page(simple)
     page.mouse.move(*page.screen(90))
     page.wait_for_selector("#card:not([hidden])")

@@ -1,4 +1,4 @@
-"""Points, names, exemplars and grounds, as a browser draws them."""
+"""Points, names, exemplars and backgrounds, as a browser draws them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def test_points_are_where_the_map_has_them(simple, clusters, open_page, near):
     assert page.title() == "Three kinds"
     assert page.inner_text("h1") == "Three kinds"
     assert "120 points" in page.inner_text("#counts")
-    places = np.array([page.screen(row) for row in range(120)])
-    # One scale for both directions, y upwards.
-    scale = np.ptp(places[:, 0]) / np.ptp(Y[:, 0])
-    away = (places - places.mean(0)) / scale * [1, -1] - (Y - Y.mean(0))
+    positions = np.array([page.screen(row) for row in range(120)])
+    # One scale for both directions, and y points up.
+    scale = np.ptp(positions[:, 0]) / np.ptp(Y[:, 0])
+    away = (positions - positions.mean(0)) / scale * [1, -1] - (Y - Y.mean(0))
     assert np.abs(away).max() < 1e-3 * np.ptp(Y)
-    page.keyboard.press("t")  # names may stand upon points
+    page.keyboard.press("t")  # names can cover points
     page.settle()
     picture = page.picture()
     colors = dict(zip(["ant", "bee", "cat"], COLORS, strict=False))
-    seen = [near(picture, place, colors[label]) for place, label in zip(places, labels, strict=True)]
-    assert np.mean(seen) > 0.95  # a few are under a point of another class
-    middle = places.mean(0).astype(int)
+    seen = [near(picture, position, colors[label]) for position, label in zip(positions, labels, strict=True)]
+    assert np.mean(seen) > 0.95  # a few are below a point of another class
+    middle = positions.mean(0).astype(int)
     assert near(picture, middle, "#fbfbf9", reach=3, tolerance=4)
     assert not page.errors
 
@@ -60,13 +60,13 @@ def test_pan_and_zoom(simple, open_page):
     page.mouse.move(600, 600, steps=6)
     page.settle()
     page.mouse.up()
-    assert np.abs(page.screen(0) - before - [-100, -100]).max() < 12  # the first pixels of a drag may be lost
+    assert np.abs(page.screen(0) - before - [-100, -100]).max() < 12  # the first pixels of a drag can be lost
     at = np.array(page.screen(60))
     apart = np.linalg.norm(at - page.screen(0))
     page.mouse.move(*at)
     page.mouse.wheel(0, -300)
     page.settle()
-    assert np.abs(page.screen(60) - at).max() < 2  # what is under the pointer stays
+    assert np.abs(page.screen(60) - at).max() < 2  # the point under the pointer stays there
     assert np.linalg.norm(np.array(page.screen(60)) - page.screen(0)) > 1.2 * apart
     page.keyboard.press("0")
     page.settle()
@@ -86,10 +86,10 @@ def test_dark_and_light(simple, open_page, near):
     assert near(page.picture(), (600, 790), "#fbfbf9", tolerance=6)
 
 
-def test_dark_colors_are_told_apart_by_every_kind_of_sight():
-    """The base colors, of which the page takes more for more categories."""
-    sights = re.search(r"const SIGHTS = (\[.*?\]);", (WEB / "source" / "colors.js").read_text(), re.S)
-    matrices = np.array(json.loads(re.sub(r",\s*\]", "]", sights[1]))).reshape(4, 3, 3)
+def test_dark_colors_are_distinct_in_every_kind_of_vision():
+    """The base colors, to which the page adds others for more categories."""
+    visions = re.search(r"const VISIONS = (\[.*?\]);", (WEB / "source" / "colors.js").read_text(), re.S)
+    matrices = np.array(json.loads(re.sub(r",\s*\]", "]", visions[1]))).reshape(4, 3, 3)
     to_cone = np.array([[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]])
     to_lab = np.array([[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]])
     parts = np.array([[int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)] for color in DARK_COLORS])
@@ -110,8 +110,8 @@ def test_exemplars_are_a_layer(digits, tmp_path, open_page):
     page.click("#exemplars")
     page.settle()
     after = page.picture()
-    places = [page.evaluate("([x, y]) => tsee.screenOf(x, y)", place.tolist()) for place in see.exemplar_embedding_]
-    for x, y in places:
+    for position in see.exemplar_embedding_:
+        x, y = page.evaluate("([x, y]) => tsee.screenOf(x, y)", position.tolist())
         patch = np.s_[round(y) - 9 : round(y) + 10, round(x) - 9 : round(x) + 10]
         assert np.abs(after[patch] - before[patch]).max() > 60
 

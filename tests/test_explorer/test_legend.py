@@ -1,4 +1,4 @@
-"""Categories, ranges and the search, which choose the points that are shown."""
+"""Categories, ranges and the search, which decide the points that are shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_click_filters(simple, clusters, open_page, near):
     ants = [near(picture, page.screen(row), COLORS[0]) for row in range(40)]
     assert np.mean(bees) > 0.9
     assert not any(ants)
-    page.mouse.move(*page.screen(0))  # an ant, which is only a shadow now
+    page.mouse.move(*page.screen(0))  # an ant, which is only faint now
     page.wait_for_timeout(200)
     assert page.is_hidden("#card")
     page.click(".names button >> text=ant")
@@ -42,7 +42,7 @@ def test_a_range_of_numbers(simple, open_page, near):
     page.settle()
     shown = page.evaluate("tsee.shown()")
     assert 55 <= shown <= 65  # the heavier half
-    # Dark is little and bright is much, in both halves of what was left.
+    # Dark is low and bright is high.
     picture = page.picture()
     assert near(picture, page.screen(119), "#c8e020", tolerance=70)
 

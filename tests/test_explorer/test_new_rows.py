@@ -1,4 +1,4 @@
-"""New rows on the page: the files that it reads, what it refuses, and what it shows."""
+"""New rows on the page: the files that it reads and refuses, and what it shows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_other_forms_of_text(page_path, fitted, digits, open_page, feature_names
 
 
 def test_decimal_commas(page_path, fitted, digits, open_page, feature_names):
-    """As spreadsheets write numbers in much of Europe: then commas do not separate the fields."""
+    """As spreadsheets in much of Europe write numbers; commas then do not separate the fields."""
     rows = pd.DataFrame(digits[2][:3] / 4 - 0.5, columns=feature_names)
     rows.iloc[0, 0] = 2.5e-5
     expected = fitted.transform(rows)
@@ -78,7 +78,7 @@ def test_decimal_commas(page_path, fitted, digits, open_page, feature_names):
 
 
 def test_decimal_commas_and_points_in_one_file(page_path, open_page, as_csv):
-    """1.234 may be 1234 where decimals have a comma: such a field is refused, never guessed."""
+    """In a file with decimal commas, 1.234 can mean 1234: it is refused instead of guessed."""
     page = open_page(page_path)
     lines = as_csv(np.full((20_000, 64), 0.5)).replace(",", ";").replace(".", ",").split("\n")
     lines[-2] = lines[-2].replace("0,5", "1.234", 1)
@@ -124,13 +124,13 @@ def test_they_are_drawn_listed_and_downloaded(page_path, fitted, digits, open_pa
     names = [f"scan, no. {i}" for i in range(len(rows))]
     page = open_page(page_path)
     page.drop(as_csv(rows, name=names))
-    places = page.placed()
+    positions = page.placed()
     assert f"{len(rows)} new rows" in page.inner_text("#additions")
     page.settle()
     picture = page.picture()
-    drawn = [page.evaluate("([x, y]) => tsee.screenOf(x, y)", place.tolist()) for place in places]
+    drawn = [page.evaluate("([x, y]) => tsee.screenOf(x, y)", position.tolist()) for position in positions]
     page.keyboard.press("t")
-    assert np.mean([near(picture, place, "#1d2024", reach=3) for place in drawn]) > 0.95
+    assert np.mean([near(picture, position, "#1d2024", reach=3) for position in drawn]) > 0.95
     page.mouse.move(*drawn[0])
     page.wait_for_selector("#card:not([hidden])")
     assert "new row" in page.inner_text("#card")
@@ -138,13 +138,13 @@ def test_they_are_drawn_listed_and_downloaded(page_path, fitted, digits, open_pa
         page.click("#save-new")
     saved = pd.read_csv(download.value.path())
     assert saved["name"].tolist() == names
-    assert np.abs(saved[["tsee1", "tsee2"]].to_numpy() - places).max() < 1e-5 * np.ptp(places)
+    assert np.abs(saved[["tsee1", "tsee2"]].to_numpy() - positions).max() < 1e-5 * np.ptp(positions)
     page.click("#additions .icon")
     assert page.evaluate("tsee.added()") is None
 
 
 def test_bad_rows_get_the_sentence_of_the_command(page_path, bad_files, tmp_path, open_page, as_csv, feature_names):
-    """Up to its last part, the advice: what can be done about it is not the same on the page."""
+    """Except for the advice at its end, which differs on the page."""
     page = open_page(page_path)
     for name, content in bad_files.items():
         path = tmp_path / f"{name}.csv"
@@ -160,9 +160,17 @@ def test_bad_rows_get_the_sentence_of_the_command(page_path, bad_files, tmp_path
         assert sentence.startswith(expected), name
         assert sentence.endswith((".", "?")), name
         assert page.evaluate("tsee.added()") is None
-    # The page goes on: good rows are taken after bad ones.
+    # The page still takes good rows after bad ones.
     page.drop(as_csv(np.ones((2, 64))))
     page.wait_for_function("tsee.added()")
+
+
+def test_repeated_names_are_refused(page_path, open_page, as_csv):
+    page = open_page(page_path)
+    page.drop(as_csv(np.ones((2, 64)), other=1, another=2).replace("another", "other"))
+    assert page.placed() == (
+        "'new.csv' has several columns named 'other': rename them in the header so that all names differ."
+    )
 
 
 def test_other_files_are_refused(page_path, open_page):
@@ -174,7 +182,7 @@ def test_other_files_are_refused(page_path, open_page):
     assert page.placed() == "'old.csv' is not text in UTF-8: save it as UTF-8."
 
 
-def test_rows_beyond_all_measure(page_path, open_page, as_csv):
+def test_rows_too_far_away(page_path, open_page, as_csv):
     page = open_page(page_path)
     page.drop(as_csv(np.concatenate([np.ones((1, 64)), np.full((1, 64), 1e300)])))
     assert page.placed().startswith("'new.csv', row 2 (line 3) is too far from the data")

@@ -16,18 +16,19 @@ from tsee.explorer.packing import unpack
 WEB = Path(write_map_page.__code__.co_filename).parent / "web"
 
 
-def test_it_is_whole_and_small(simple):
+def test_the_file_is_self_contained(simple):
     content = simple.read_text(encoding="utf-8")
     assert not re.findall(r"""(?:src|href)=["'](?!data:,)""", content.partition("<body>")[0])
     assert "connect-src 'none'" in content
-    assert "regl-scatterplot" in content  # the licenses of what is inside
+    assert "Permission to use, copy, modify" in content.rpartition("</script>")[2]  # the licenses of the software in it
+    assert not re.search(r"\{\{\w+\}\}", content)
     script = content.rpartition("<script>")[2].partition("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"'sha256-{digest}'" in content
 
 
 def test_the_script_was_made_of_these_sources():
-    """If this fails: run src/tsee/explorer/web/build.sh, and commit what it makes."""
+    """If this fails: run src/tsee/explorer/web/build.sh, and commit the files that it writes."""
     sources = [WEB / "build.sh", WEB / "package-lock.json", *sorted((WEB / "source").iterdir())]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
     assert (WEB / "explorer.min.js").read_text(encoding="utf-8").startswith(f"// {digest}\n")
@@ -36,7 +37,7 @@ def test_the_script_was_made_of_these_sources():
 def test_an_existing_file_is_replaced_or_left(fitted, clusters, tmp_path):
     path = tmp_path / "map.html"
     path.write_text("mine")
-    with pytest.raises(ValueError, match="places"):
+    with pytest.raises(ValueError, match="positions"):
         write_map_page(fitted, [[1, 2, 3]], path)
     assert path.read_text() == "mine"
     assert write_map_page(fitted, clusters[0], path) == path
@@ -49,19 +50,19 @@ def test_the_same_map_gives_the_same_file(fitted, clusters, tmp_path):
     assert one == two
 
 
-def test_places_are_kept_to_a_65535th(fitted, clusters, tmp_path):
+def test_positions_are_kept_to_a_65535th(fitted, clusters, tmp_path):
     content = write_map_page(fitted, clusters[0], tmp_path / "map.html").read_text()
     description, arrays = unpack(re.search(r'id="payload">([^<]+)<', content)[1])
-    places = arrays["places"].reshape(-1, 2) / 65535 * description["extent"] + description["low"]
-    assert np.abs(places - clusters[0]).max() <= description["extent"] / 65535 * 0.51
+    positions = arrays["positions"].reshape(-1, 2) / 65535 * description["extent"] + description["low"]
+    assert np.abs(positions - clusters[0]).max() <= description["extent"] / 65535 * 0.51
 
 
 @pytest.mark.parametrize(
     "wrong, error, words",
     [
-        (dict(places=[[1.0, np.nan]]), ValueError, "'places'.*NaN"),
-        (dict(places=np.zeros((3, 3))), ValueError, r"'places'.*shape \(3, 3\)"),
-        (dict(places=np.zeros((0, 2))), ValueError, "'places'"),
+        (dict(positions=[[1.0, np.nan]]), ValueError, "'positions'.*NaN"),
+        (dict(positions=np.zeros((3, 3))), ValueError, r"'positions'.*shape \(3, 3\)"),
+        (dict(positions=np.zeros((0, 2))), ValueError, "'positions'"),
         (dict(columns=[1, 2]), TypeError, "'columns'.*list"),
         (dict(columns={"kind": ["a"]}), ValueError, r"'kind'.*120 rows.*shape \(1,\)"),
         (dict(columns={"1": range(120), 1: range(120)}), ValueError, "two columns '1'"),
@@ -72,7 +73,7 @@ def test_places_are_kept_to_a_65535th(fitted, clusters, tmp_path):
     ],
 )
 def test_wrong_parameters_are_named(fitted, clusters, tmp_path, wrong, error, words):
-    parameters = {"places": clusters[0], **wrong}
+    parameters = {"positions": clusters[0], **wrong}
     with pytest.raises(error, match=words):
         write_map_page(fitted, path=tmp_path / "map.html", **parameters)
     assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ from tsee.explorer.packing import unpack
 
 
 def test_pictures_are_bounded(fitted, clusters, tmp_path, monkeypatch):
-    monkeypatch.setattr("tsee.explorer.pictures.MOST_BYTES", 20 * 64 * 48 * 3)
+    monkeypatch.setattr("tsee.explorer.pictures.MAX_BYTES", 20 * 64 * 48 * 3)
     images = np.random.default_rng(0).integers(0, 256, (120, 128, 96, 3), dtype=np.uint8)
     content = write_map_page(fitted, clusters[0], tmp_path / "map.html", images=images).read_text()
     _, arrays = unpack(re.search(r'id="payload">([^<]+)<', content)[1])

@@ -1,4 +1,4 @@
-"""The page asks nothing of the network, and takes no text for markup."""
+"""The page sends no requests, and text never becomes markup."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tsee.explorer import write_map_page
 EVIL = '</script><img src=x onerror="window.bad=1"><b>\'&amp;'
 
 
-def test_nothing_is_asked_of_the_network(simple, digits, open_page, as_csv):
+def test_the_page_sends_no_requests(simple, digits, open_page, as_csv):
     page = open_page(simple)
     page.drop(as_csv(digits[2][:5]))
     page.placed()
@@ -22,7 +22,7 @@ def test_nothing_is_asked_of_the_network(simple, digits, open_page, as_csv):
     assert len([url for url in page.requests if url.startswith("file:")]) == 1
 
 
-def test_the_page_may_not_ask(simple, open_page):
+def test_requests_are_forbidden(simple, open_page):
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -50,7 +50,7 @@ def test_the_page_may_not_ask(simple, open_page):
         )
         assert refused == ["rejected"] * 3
         assert asked == []
-        assert urlopen(host).status == 200  # the one that would have been asked is there
+        assert urlopen(host).status == 200  # the server does answer
         server.shutdown()
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.bad=1\">')")
     page.evaluate("s => document.head.append(Object.assign(document.createElement('script'), {text: s}))", "bad = 2")
@@ -58,7 +58,7 @@ def test_the_page_may_not_ask(simple, open_page):
     assert page.evaluate("window.bad") is None  # scripts that are not the page's own do not run
 
 
-def test_words_are_words(fitted, clusters, tmp_path, open_page, feature_names):
+def test_text_is_not_markup(fitted, clusters, tmp_path, open_page, feature_names):
     Y, labels = clusters
     columns = {
         EVIL: np.where(labels == "ant", EVIL, labels),

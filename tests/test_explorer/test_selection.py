@@ -9,8 +9,8 @@ from matplotlib.path import Path as Polygon
 
 
 def box(page, rows):
-    places = np.array([page.screen(row) for row in rows])
-    return places.min(0) - 8, places.max(0) + 8
+    positions = np.array([page.screen(row) for row in rows])
+    return positions.min(0) - 8, positions.max(0) + 8
 
 
 def drag(page, corners):
@@ -26,10 +26,10 @@ def drag(page, corners):
 def test_a_box_selects_what_is_inside(simple, open_page):
     page = open_page(simple)
     low, high = box(page, range(40, 80))
-    places = np.array([page.screen(row) for row in range(120)])
+    positions = np.array([page.screen(row) for row in range(120)])
     page.keyboard.press("b")
     drag(page, [low, (low + high) / 2, high])
-    inside = np.flatnonzero(((places > low) & (places < high)).all(1))
+    inside = np.flatnonzero(((positions > low) & (positions < high)).all(1))
     assert sorted(page.evaluate("tsee.selected()")) == inside.tolist()
     assert len(inside) >= 40
 
@@ -39,13 +39,13 @@ def test_a_lasso_selects_what_is_inside(simple, open_page):
     (left, top), (right, bottom) = box(page, range(80, 120))
     middle = (left + right) / 2
     corners = [(middle, top), (right, bottom), (left, bottom), (middle, top)]  # a triangle
-    places = np.array([page.screen(row) for row in range(120)])
+    positions = np.array([page.screen(row) for row in range(120)])
     page.keyboard.down("Shift")
     drag(page, corners)
     page.keyboard.up("Shift")
     selected = set(page.evaluate("tsee.selected()"))
-    # The lasso follows the pointer to a few pixels, so that points at its edge may be on either side.
-    inner, outer = (Polygon(corners).contains_points(places, radius=radius) for radius in (-6, 6))
+    # The lasso follows the pointer within a few pixels, so points at its edge can be on either side.
+    inner, outer = (Polygon(corners).contains_points(positions, radius=radius) for radius in (-6, 6))
     assert set(np.flatnonzero(inner & outer)) <= selected <= set(np.flatnonzero(inner | outer))
     assert 5 < len(selected) < 40
 

@@ -14,16 +14,16 @@ from tsee.plots import scatter
 
 
 @pytest.mark.parametrize(
-    "ending, start", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
+    "extension, start", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
 )
-def test_formats(tmp_path, ending, start, make_map):
-    path = tmp_path / f"map.{ending}"
+def test_formats(tmp_path, extension, start, make_map):
+    path = tmp_path / f"map.{extension}"
     scatter(*make_map(3), title="A map", path=path)
     assert path.read_bytes().startswith(start)
     scatter(*make_map(3), title="A map", path=str(path))
 
 
-def test_points_of_a_vector_picture_are_one_image(tmp_path):
+def test_points_of_a_vector_figure_are_one_image(tmp_path):
     sizes = []
     for n in (100, 3000):
         scatter(np.random.default_rng(0).normal(size=(n, 2)), path=tmp_path / "map.svg", point_size=1)
@@ -33,14 +33,14 @@ def test_points_of_a_vector_picture_are_one_image(tmp_path):
     assert sizes[0] == sizes[1]
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_the_same_bytes_each_time(tmp_path, ending, make_map):
+@pytest.mark.parametrize("extension", ["png", "svg", "pdf"])
+def test_the_same_bytes_each_time(tmp_path, extension, make_map):
     for name in "ab":
-        scatter(*make_map(12), path=tmp_path / f"{name}.{ending}")
-    assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+        scatter(*make_map(12), path=tmp_path / f"{name}.{extension}")
+    assert (tmp_path / f"a.{extension}").read_bytes() == (tmp_path / f"b.{extension}").read_bytes()
 
 
-def test_a_picture_that_was_there_goes_only_for_a_whole_one(tmp_path, monkeypatch, make_map):
+def test_an_existing_file_is_replaced_only_by_a_complete_one(tmp_path, monkeypatch, make_map):
     path = tmp_path / "map.png"
     path.write_bytes(b"before")
 
@@ -55,11 +55,11 @@ def test_a_picture_that_was_there_goes_only_for_a_whole_one(tmp_path, monkeypatc
     assert path.read_bytes() == b"before"
 
 
-def test_a_folder_is_made_and_is_no_picture(tmp_path, make_map):
+def test_a_folder_is_created_but_is_not_a_figure(tmp_path, make_map):
     scatter(*make_map(3), path=tmp_path / "new" / "map.png")
     assert (tmp_path / "new" / "map.png").is_file()
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(ValueError, match=r"must be a file, and '.*folder.png' is a folder"):
+    with pytest.raises(ValueError, match=r"must be a file, but '.*folder.png' is a folder"):
         scatter(*make_map(3), path=tmp_path / "folder.png")
 
 

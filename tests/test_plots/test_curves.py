@@ -55,8 +55,8 @@ def test_knn(tmp_path, make_map, texts_of):
     noisy = Y + np.random.default_rng(1).normal(size=Y.shape)
     ax = plots.knn_curve({"good": Y, "noisy": noisy}, labels, title="Errors", path=tmp_path / "error.svg")
     assert (tmp_path / "error.svg").is_file()
-    for line, places in zip(ax.lines, (Y, noisy), strict=True):
-        expected = knn_error(places, labels, k=range(1, 11))
+    for line, positions in zip(ax.lines, (Y, noisy), strict=True):
+        expected = knn_error(positions, labels, k=range(1, 11))
         assert dict(zip(line.get_xdata(), line.get_ydata(), strict=True)) == {k: 100 * expected[k] for k in expected}
     assert sorted(texts_of(ax)) == ["good", "noisy"]
     assert ax.get_title() == "Errors"
@@ -95,7 +95,7 @@ def test_names_at_the_ends_are_apart_and_in_order(make_map, texts_of, overlaps):
     "change, message",
     [
         ({"maps": {}}, "maps must hold at least one"),
-        ({"labels": [1]}, "labels must be one for each of 80 points"),
+        ({"labels": [1]}, "labels must have one value for each of 80 points"),
         ({"maps_test": np.eye(2)}, "maps_test and labels_test must be given together"),
         ({"labels_test": [1]}, "maps_test and labels_test must be given together"),
         ({"maps_test": {"b": np.eye(2)}, "labels_test": [0, 1]}, "maps_test must have the names of maps"),

@@ -18,8 +18,8 @@ from tsee.plots import scatter
         ({"Y": np.empty((0, 2))}, "Y must be numbers in two columns"),
         ({"Y": [["a", "b"], ["c", "d"]]}, "Y must be numbers in two columns. Got <U1"),
         ({"Y": [[0, 0], [0, np.inf]]}, "Y must not contain NaN or infinity"),
-        ({"labels": [1]}, r"labels must be one for each of 2 points. Got shape \(1,\) instead"),
-        ({"labels": [[1], [2]]}, r"labels must be one for each of 2 points. Got shape \(2, 1\) instead"),
+        ({"labels": [1]}, r"labels must have one value for each of 2 points. Got shape \(1,\) instead"),
+        ({"labels": [[1], [2]]}, r"labels must have one value for each of 2 points. Got shape \(2, 1\) instead"),
         ({"point_size": 0}, "'point_size' parameter of scatter must be > 0. Got 0 instead"),
         (
             {"path": "map.bmp"},

@@ -60,7 +60,7 @@ def test_plot_draws_the_embedding(model, digits, tmp_path, texts_of):
     assert (tmp_path / "map.png").is_file()
 
 
-def test_without_places(model):
+def test_without_an_embedding(model):
     with pytest.raises(NotFittedError):
         DtSEE().plot()
     loaded = copy.copy(model)
@@ -88,7 +88,7 @@ def test_each_map_fills_its_panel(tmp_path):
         assert 0.93 < ((high - low) / ax.bbox.size).max() < 0.96  # the rest is the margin
 
 
-def test_errors_are_those_of_labeled_points_left_out(make_map, texts_of):
+def test_errors_leave_out_one_labeled_point_at_a_time(make_map, texts_of):
     Y, labels = make_map(4, spread=1.5)
     values = np.where(np.arange(len(Y)) % 3 == 0, np.nan, labels)
     figure = plots.compare({"map": Y}, values, k=5)
@@ -138,7 +138,7 @@ def test_five_are_in_two_rows(make_map):
             {},
             r"of the same points. maps\['a'\] has 2 and maps\['b'\] has 3",
         ),
-        ({"a": np.eye(2)}, {"labels": [1]}, "labels must be one for each of 2 points"),
+        ({"a": np.eye(2)}, {"labels": [1]}, "labels must have one value for each of 2 points"),
         ({"a": np.eye(2)}, {"k": 1}, "'k' parameter of compare needs labels that are classes"),
         ({"a": np.eye(2)}, {"labels": [0.5, 1], "k": 1}, "'k' parameter of compare needs labels that are classes"),
         ({"a": np.eye(2)}, {"labels": [0, 1], "k": 2}, "'k' parameter"),

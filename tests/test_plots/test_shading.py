@@ -16,23 +16,24 @@ from tsee.plots.canvas import DPI
 
 
 def pixels(ax: Axes) -> np.ndarray:
-    """The image of very many points, which must be all that is drawn of them."""
+    """The image of very many points, which must be all that is drawn."""
     assert len(ax.images) == 1
     assert len(ax.collections) == 0
     return np.asarray(ax.images[0].get_array())
 
 
-def at(ax: Axes, place: tuple[float, float]) -> np.ndarray:
-    """The pixel of the image at a place of the map."""
+def at(ax: Axes, position: tuple[float, float]) -> np.ndarray:
+    """The pixel of the image at a position of the map."""
     image = pixels(ax)
     height, width, _ = image.shape
     left, right, bottom, top = ax.images[0].get_extent()
-    return image[int((place[1] - bottom) / (top - bottom) * height), int((place[0] - left) / (right - left) * width)]
+    x, y = position
+    return image[int((y - bottom) / (top - bottom) * height), int((x - left) / (right - left) * width)]
 
 
 @pytest.fixture
 def Y():
-    """Two crowds, which overlap in part, and a lone point, the last."""
+    """Two clusters that overlap in part, and a single point far away, the last."""
     Y = np.random.default_rng(0).normal(size=(150_001, 2))
     Y[75_000:, 0] += 2
     Y[-1] = 12, 12
@@ -74,14 +75,14 @@ def test_a_lone_point_shows_in_the_file(Y, labels, kind, tmp_path):
 
 def test_denser_is_fuller(Y):
     ax = scatter(Y)
-    lone, thin, dense = (at(ax, place)[3] for place in (Y[-1], (1, 2.6), (1, 0)))
+    lone, thin, dense = (at(ax, position)[3] for position in (Y[-1], (1, 2.6), (1, 0)))
     assert 0.35 * 255 < lone <= thin < dense
     assert pixels(ax)[..., 3].min() == 0
     assert pixels(ax)[..., 3].max() == 255
 
 
 def test_no_class_hides_another(Y, labels):
-    """Where as many of both lie, the order of the rows changes nothing and the color is between theirs."""
+    """Where both classes are equally dense, the color is between theirs, in any order of the rows."""
     ax = scatter(Y, labels, legend=False)
     turned = scatter(Y[::-1], labels[::-1], legend=False)
     np.testing.assert_allclose(pixels(ax).astype(int), pixels(turned).astype(int), atol=1)
@@ -116,7 +117,7 @@ def test_point_size(Y):
     assert np.count_nonzero(pixels(small)[..., 3]) < 0.5 * np.count_nonzero(pixels(large)[..., 3])
 
 
-def test_points_in_one_place(tmp_path):
+def test_points_at_one_position(tmp_path):
     ax = scatter(np.ones((100_001, 2)), path=tmp_path / "map.png")
     assert pixels(ax)[..., 3].max() == 255
 

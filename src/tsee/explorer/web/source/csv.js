@@ -1,16 +1,16 @@
-// New rows from a text of separated values, checked as tsee.files checks one, and refused in the same words.
+// New rows from a text of separated values, checked as in tsee.files and refused in the same words.
 
 const MISSING = new Set(['', 'na', 'n/a', 'nan', 'null', 'none', '#n/a', '<na>', '?', '-nan']);
 const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
 const DECIMAL_COMMA = /^\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*$/i;
 const IDENTIFIER =
   /^(.*[_\-. ])?(id|ids|idx|index|key|uuid|guid|barcode|name|rowid|rownames)$|^unnamed: 0$|^__index_level_\d+__$/i;
-// Fields by which the types of the columns are decided.
+// The first fields, which decide the types of the columns.
 const FIRST_FIELDS = 2 ** 18;
 
 export class BadData extends Error {}
 
-// { names, rows: [fields], lines: [where each begins], headless, decimal: '.' or ',' }
+// { names, rows: [fields], lines: [the line where each row begins], headless, decimal: '.' or ',' }
 export function readTable(text, source) {
   if (text.startsWith('\ufeff')) text = text.slice(1);
   const head = /^.*\S.*$/m.exec(text)?.[0] ?? '';
@@ -28,7 +28,7 @@ export function readTable(text, source) {
   const headless = records.length > 0 && isData(records[0], decimal);
   const names = headless
     ? records[0].map((_, i) => `column${i + 1}`)
-    : uniqueNames((records[0] ?? []).map((name, i) => (i === 0 ? name.replace(/^#+/, '') : name)));
+    : namesOf((records[0] ?? []).map((name, i) => (i === 0 ? name.replace(/^#+/, '') : name)), source);
   if (!headless) {
     records.shift();
     lines.shift();
@@ -50,14 +50,16 @@ export function matchColumns(table, model) {
   const { names, source } = table;
   let features;
   if (model.features && !(table.headless && names.length === model.nFeatures)) {
-    const place = new Map(names.map((name, i) => [name, i]));
-    const missing = model.features.filter((name) => !place.has(name));
+    const positions = new Map(names.map((name, i) => [name, i]));
+    const missing = model.features.filter((name) => !positions.has(name));
     if (missing.length) {
-      const close = [...new Set(missing.slice(0, 8).flatMap((name) => closeTo(name, names)))];
+      const asked = new Set(model.features);
+      const others = names.filter((name) => !asked.has(name));
+      const close = [...new Set(missing.slice(0, 8).flatMap((name) => closeTo(name, others)))];
       const hint = close.length ? `did you mean ${listed(close)}?` : `it has ${listed(names)}.`;
       throw new BadData(`${quoted(source)} has no column${missing.length > 1 ? 's' : ''} ${listed(missing)}: ${hint}`);
     }
-    features = model.features.map((name) => place.get(name));
+    features = model.features.map((name) => positions.get(name));
   } else {
     features = names.map((_, i) => i);
     if (names.length !== model.nFeatures) features = features.filter((i) => isFeature(table, i));
@@ -84,7 +86,7 @@ export function numbersOf(table, features, from, to) {
     for (let i = 0; i < width; i++) {
       const field = pointed(fields[features[i]], table.decimal);
       const value = Number(field);
-      // Number takes more than numbers: blanks, and 0x10.
+      // Number also takes blanks and 0x10.
       const good = field.length === 1 ? field > ' ' : NUMBER.test(field);
       if (!good || value - value !== 0) refuseField(table, row, features[i]);
       values[(row - from) * width + i] = value;
@@ -110,14 +112,14 @@ function refuseField(table, row, column) {
 function* recordsOf(text, delimiter, source) {
   let at = 0;
   let line = 1;
-  let quote = -1; // where the next one is
+  let quote = -1; // the position of the next one
   const fault = (from, what) =>
     new BadData(`${quoted(source)}, line ${from}: ${what}. Is a quote not closed? Correct that line.`);
   while (at < text.length) {
     let end = text.indexOf('\n', at);
     if (end < 0) end = text.length;
     if (quote < at) quote = text.indexOf('"', at);
-    if (quote < 0) quote = text.length; // and none is sought again
+    if (quote < 0) quote = text.length; // do not search again
     if (quote >= end) {
       let content = text.slice(at, end);
       if (content.endsWith('\r')) content = content.slice(0, -1);
@@ -126,7 +128,7 @@ function* recordsOf(text, delimiter, source) {
       line++;
       continue;
     }
-    // A record with quotes, which may go over several lines.
+    // A record with quotes may span several lines.
     const fields = [];
     const first = line;
     for (let ended = false; !ended; ) {
@@ -162,7 +164,7 @@ function* recordsOf(text, delimiter, source) {
   }
 }
 
-// The separator that the first line has most of.
+// The most frequent separator in the first line.
 function delimiterOf(line, source) {
   if (/\.(tsv|tab)(\.gz)?$/i.test(source)) return '\t';
   const bare = line.replace(/"[^"]*"/g, '');
@@ -171,13 +173,13 @@ function delimiterOf(line, source) {
   for (const mark of ['|', ';', ',', '\t']) {
     const count = bare.split(mark).length - 1;
     if (count > most) [best, most] = [mark, count];
-    // In a first line of numbers with decimal commas, commas are no less frequent than the separator.
+    // In a first line of numbers with decimal commas, commas can be more frequent than the separator.
     if (mark !== ',' && count && line.split(mark).every((field) => isNumber(field, ','))) return mark;
   }
   return best;
 }
 
-// Where commas do not separate the fields, they may be decimal commas: they are if the file has such numbers and none
+// If commas do not separate the fields, they can be decimal commas: they are if there are numbers with a comma and none
 // with a decimal point.
 function decimalOf(records, delimiter) {
   let commas = false;
@@ -193,10 +195,11 @@ function decimalOf(records, delimiter) {
   return { decimal: commas && !points ? ',' : '.', mixed: commas && points };
 }
 
-// The rows by which the types of the columns are decided.
+// The number of first rows, which decide the types of the columns.
 const firstRows = (record) => Math.max(1, Math.floor(FIRST_FIELDS / Math.max(1, record.length)));
 
-// A field with a decimal point. Where decimals have a comma, 1.234 may be 1234: it is then not a number.
+// A field with a decimal point instead of a decimal comma. In a file with decimal commas, 1.234 could mean 1234, so it
+// is not a number.
 function pointed(field, decimal) {
   if (decimal === '.') return field;
   return field.includes('.') ? 'ambiguous' : field.replace(',', '.');
@@ -206,13 +209,14 @@ function isNumber(field, decimal) {
   return NUMBER.test(pointed(field, decimal)) || /^\s*[+-]?inf(inity)?\s*$/i.test(field);
 }
 
-// Whether a first row is data rather than names: numbers, and not those that count the columns.
+// Whether a first row is data instead of names: all numbers, but not the numbers of the columns.
 function isData(record, decimal) {
   if (!record.every((field) => isNumber(field, decimal))) return false;
   const counts = (first) => record.every((field, i) => field.trim() === String(first + i));
   return record.length === 1 || !(counts(0) || counts(1));
 }
 
+// Whether a column is a feature: mostly numbers, and not a number for each row.
 function isFeature(table, column) {
   const values = table.rows.slice(0, firstRows(table.names)).map((row) => row[column]);
   const numbers = values.filter((field) => isNumber(field, table.decimal)).length;
@@ -223,8 +227,16 @@ function isFeature(table, column) {
   return !(numbersRows && values.every((value) => /^\s*[-+]?\d+\s*$/.test(value)) && new Set(values).size === values.length);
 }
 
-function uniqueNames(header) {
-  const given = new Set(header.map((name) => name.trim()));
+// The names in a header, which must differ; columns without a name get one.
+function namesOf(header, source) {
+  const written = header.map((name) => name.trim()).filter(Boolean);
+  const given = new Set(written);
+  const repeated = [...given].filter((name) => written.indexOf(name) !== written.lastIndexOf(name));
+  if (repeated.length) {
+    throw new BadData(
+      `${quoted(source)} has several columns named ${listed(repeated)}: rename them in the header so that all names differ.`,
+    );
+  }
   const taken = new Set();
   return header.map((raw, position) => {
     let name = raw.trim();
@@ -254,7 +266,7 @@ function edits(a, b) {
   return above[b.length];
 }
 
-// As Python writes a text.
+// A text as Python's repr writes it.
 export function quoted(text) {
   const bare = text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\r', '\\r').replaceAll('\t', '\\t');
   return bare.includes("'") && !bare.includes('"') ? `"${bare}"` : `'${bare.replaceAll("'", "\\'")}'`;
