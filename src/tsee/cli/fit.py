@@ -117,14 +117,14 @@ def _share(rows: Any) -> Any:
 
 def _check_resume(checkpoint: str | None, resume: bool) -> None:
     """A state that was left is taken up when told to, or when torchrun starts the command again; never by chance."""
-    from tsee.checkpoint import NAME
+    from tsee.training.checkpoint import FILE_NAME
 
     if checkpoint is None:
         if resume:
             raise click.UsageError("--resume goes with --checkpoint, the folder of the state to go on from.")
         return
     again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
-    if (Path(checkpoint) / NAME).exists() and not (resume or again):
+    if (Path(checkpoint) / FILE_NAME).exists() and not (resume or again):
         raise click.UsageError(
             f"{checkpoint!r} holds the state of a fit that was stopped: add --resume to go on from it, or remove it."
         )

@@ -25,7 +25,8 @@ def info(model: Path, as_json: bool) -> None:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    from tsee.persistence import ESTIMATORS, describe
+    from tsee.estimators import ESTIMATORS
+    from tsee.persistence import describe
 
     config = describe(folder)
     defaults = ESTIMATORS[config["estimator"]]().get_params(deep=False)

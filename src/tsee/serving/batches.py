@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tsee.data import without_names
-from tsee.persistence import load
+from tsee.estimators.loading import load
 
 __all__ = ["transform_batches"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from tsee.data import without_names
+from tsee.estimators.loading import load
 from tsee.exceptions import DataFileError, ModelError, UnnamedColumnsError
 from tsee.files import MapWriter, Table, open_table
 from tsee.files.errors import listed
-from tsee.persistence import load
 from tsee.progress import progress_bar
 
 __all__ = ["check_not_input", "load_model", "open_matching", "placed", "write_places"]
