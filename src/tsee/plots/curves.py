@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from tsee.fitted import History
+
 __all__ = ["knn_curve", "quality_curve", "training_curve"]
 
 # The two panels of a training curve.
@@ -35,7 +37,7 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
     Parameters
     ----------
     estimators : fitted estimator, or mapping of str to fitted estimator
-        The estimator whose ``history_`` is drawn, or several by name.
+        The estimator whose training is drawn, or several by name.
     title : str, optional
         The title.
     path : path, optional
@@ -55,17 +57,16 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
     >>> [ax.get_title(loc="left") for ax in training_curve(see).axes]
     ['Learning the map', 'Learning the refined positions']
     """
-    from sklearn.utils.validation import check_is_fitted
+    from tsee.fitted import FittedMap, fitted_map
 
     histories = {}
     for name, estimator in _named(estimators, "estimators").items():
-        if not hasattr(estimator, "fit"):
+        if not isinstance(estimator, FittedMap) and not hasattr(estimator, "fit"):
             raise ValueError(
                 "estimators must be a fitted estimator, or a mapping of names to fitted estimators. "
                 f"Got {type(estimator).__name__} instead."
             )
-        check_is_fitted(estimator)
-        histories[name] = estimator.history_
+        histories[name] = fitted_map(estimator).history
     check_path(path, "training_curve")
     lines = _stages(histories)
     figure = new_figure(1.2 + 4.2 * len(lines), 3.6, **SPACE)
@@ -221,11 +222,11 @@ def _named(given: Any, parameter: str) -> dict[str, Any]:
     return {str(name): value for name, value in given.items()}
 
 
-def _stages(histories: dict[str, Any]) -> dict[bool, list[Line]]:
+def _stages(histories: dict[str, History]) -> dict[bool, list[Line]]:
     """The lines of the epochs before the refinement (False) and after it (True)."""
     stages: dict[bool, list[Line]] = {}
     for i, (name, history) in enumerate(histories.items()):
-        epochs = list(enumerate(zip(history["loss"], history["refined"], strict=True), start=1))
+        epochs = list(enumerate(zip(history.loss, history.refined, strict=True), start=1))
         for refined in (False, True):
             points = [(epoch, loss) for epoch, (loss, after) in epochs if after == refined]
             if points:

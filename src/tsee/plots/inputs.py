@@ -42,7 +42,7 @@ def check_labels(labels: Any, n_points: int) -> NDArray[Any]:
 
 
 def map_of(value: Any) -> Any:
-    """A map as it is, or the ``embedding_`` of a fitted estimator."""
+    """A map as it is, or the positions of the rows of ``fit`` that a fitted estimator keeps."""
     if hasattr(value, "fit"):
         from sklearn.utils.validation import check_is_fitted
 
