@@ -99,5 +99,8 @@ export function plain(value) {
   return String(Number(value.toPrecision(7)));
 }
 
+// A number of a scale: whole numbers in full, others with four digits.
+export const short = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4))));
+
 export const counted = (n) => n.toLocaleString('en-US');
 export const many = (n, one, more = one + 's') => `${counted(n)} ${n === 1 ? one : more}`;

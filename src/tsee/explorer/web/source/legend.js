@@ -1,7 +1,7 @@
 // The legend: names to click, or a scale on which to drag a range, which decide the points that are shown.
 
 import { categoryColors, scaleColor, MISSING, FAINT } from './colors.js';
-import { counted, plain } from './columns.js';
+import { counted, short } from './columns.js';
 import { h, later } from './elements.js';
 
 const BINS = 64;
@@ -179,7 +179,7 @@ export class Legend {
       width: 3 * 216,
       height: 3 * 64,
       role: 'img',
-      'aria-label': `Scale from ${plain(low)} to ${plain(high)}`,
+      'aria-label': `Scale from ${short(low)} to ${short(high)}`,
     });
     const context = canvas.getContext('2d');
     const tallest = Math.max(...counts, 1);
@@ -211,8 +211,8 @@ export class Legend {
     };
     const say = () => {
       const [a, b] = this.range || [-Infinity, Infinity];
-      ends.firstChild.textContent = plain(Number.isFinite(a) ? Number(a.toPrecision(3)) : low);
-      ends.lastChild.textContent = plain(Number.isFinite(b) ? Number(b.toPrecision(3)) : high);
+      ends.firstChild.textContent = Number.isFinite(a) ? short(a) : short(low);
+      ends.lastChild.textContent = Number.isFinite(b) ? short(b) : short(high);
     };
     const ends = h('div', { className: 'ends' }, h('span'), h('span'));
     canvas.addEventListener('pointerdown', (event) => {
@@ -237,7 +237,7 @@ export class Legend {
     say();
     this.element.append(canvas, ends);
     const notes = [];
-    if (least < low || most > high) notes.push(`full range ${plain(least)} to ${plain(most)}`);
+    if (least < low || most > high) notes.push(`full range ${short(least)} to ${short(most)}`);
     if (missing) notes.push(`${counted(missing)} without a value`);
     notes.push('drag to show a range');
     this.element.append(h('p', { className: 'quiet' }, notes.join(' · ')));
