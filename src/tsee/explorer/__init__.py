@@ -1,4 +1,4 @@
-"""The interactive map: one HTML file that opens offline and places new rows itself."""
+"""The map as an interactive page: one HTML file that opens offline and places new rows."""
 
 from tsee.explorer.page import write_map_page
 

@@ -1,4 +1,4 @@
-"""What is known of the rows, as a page shows it: categories, numbers or texts."""
+"""Columns of the map's rows as a page shows them: categories, numbers or texts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tsee.plots import MOST_CLASSES
 
 __all__ = ["check_columns", "columns_of", "describe_column"]
 
-# Up to this many different words are categories, which have colors; more are texts, which are searched.
-MOST_NAMES = 1000
-# As many are categories however few the rows are.
-FEW_NAMES = 20
+# Up to this many different words are categories, which have colors; more are texts, which can be searched.
+MAX_CATEGORIES = 1000
+# Up to this many different words are categories even if there are few rows.
+ALWAYS_CATEGORIES = 20
 
 
 def check_columns(columns: Any, n_rows: int) -> dict[str, np.ndarray]:
-    """Columns by name, each with one value a row."""
+    """Columns by name, each with one value per row."""
     if columns is None:
         return {}
     if not hasattr(columns, "items"):
@@ -45,13 +45,13 @@ def check_columns(columns: Any, n_rows: int) -> dict[str, np.ndarray]:
 def describe_column(name: str, values: np.ndarray, key: str) -> tuple[dict[str, Any], Arrays]:
     """A column's description, and its arrays under names that begin with ``key``.
 
-    Names, and up to 100 different whole numbers, are categories, as they are classes in `tsee.plots.scatter`.
-    Other numbers are amounts, and so are numbers that number the rows. Words that hardly repeat are texts.
+    Words, and up to 100 different whole numbers, are categories, like the classes of `tsee.plots.scatter`. Other
+    numbers are amounts, and so are whole numbers that all differ. Words that rarely repeat are texts.
     """
     if values.dtype.kind in "iuf":
         distinct = np.unique(values[np.isfinite(values)])
-        numbering = len(distinct) == len(values) > FEW_NAMES
-        if len(distinct) > MOST_CLASSES or numbering or bool((distinct % 1 != 0).any()):
+        all_differ = len(distinct) == len(values) > ALWAYS_CATEGORIES
+        if len(distinct) > MOST_CLASSES or all_differ or bool((distinct % 1 != 0).any()):
             exact = _numbers(values, distinct)
             if exact is not None:
                 return {"name": name, "kind": "number", "values": key}, {key: exact}
@@ -60,11 +60,11 @@ def describe_column(name: str, values: np.ndarray, key: str) -> tuple[dict[str, 
         words = [None if word == "NaT" else word for word in values.astype(str).tolist()]
     missing = [_is_missing(word) for word in words]
     distinct_words = {word for word, lost in zip(words, missing, strict=True) if not lost}
-    if len(distinct_words) > min(MOST_NAMES, max(FEW_NAMES, len(words) // 2)):
+    if len(distinct_words) > min(MAX_CATEGORIES, max(ALWAYS_CATEGORIES, len(words) // 2)):
         return _texts(name, ["" if lost else str(word) for word, lost in zip(words, missing, strict=True)], key)
     order = sorted(distinct_words, key=str if len({type(word) for word in distinct_words}) > 1 else None)
     number = {word: code for code, word in enumerate(order)}
-    # The code after the last is that of rows without a value.
+    # Rows without a value have the code after the last.
     codes = [len(order) if lost else number[word] for word, lost in zip(words, missing, strict=True)]
     dtype = np.uint8 if len(order) < 256 else np.uint16
     names = [f"{word:g}" if isinstance(word, float) else str(word) for word in order]
@@ -72,7 +72,7 @@ def describe_column(name: str, values: np.ndarray, key: str) -> tuple[dict[str, 
 
 
 def _numbers(values: np.ndarray, distinct: np.ndarray) -> np.ndarray | None:
-    """Amounts in single precision, whole numbers exactly; None for those that JavaScript has no number for."""
+    """Amounts in single precision, whole numbers exactly; None if they are too large for JavaScript's numbers."""
     if (distinct % 1 != 0).any():
         return values.astype(np.float32)
     largest = max(abs(int(distinct[0])), abs(int(distinct[-1])))
@@ -86,8 +86,8 @@ def _is_missing(word: Any) -> bool:
 
 
 def _texts(name: str, words: list[str], key: str) -> tuple[dict[str, Any], Arrays]:
-    """All texts as one, and the length of each in the units of JavaScript's strings."""
-    words = [word.encode("utf-8", "replace").decode() for word in words]  # lone surrogates are no text
+    """All texts as one text, and their lengths in the units of JavaScript's strings."""
+    words = [word.encode("utf-8", "replace").decode() for word in words]  # lone surrogates cannot be encoded
     lengths = np.array([len(word.encode("utf-16-le")) // 2 for word in words], np.uint32)
     text = np.frombuffer("".join(words).encode(), np.uint8)
     return {"name": name, "kind": "text", "values": f"{key}.text", "lengths": f"{key}.lengths"}, {
@@ -97,11 +97,11 @@ def _texts(name: str, words: list[str], key: str) -> tuple[dict[str, Any], Array
 
 
 def columns_of(columns: Mapping[str, np.ndarray]) -> tuple[list[dict[str, Any]], Arrays]:
-    """All columns' descriptions and arrays."""
+    """The descriptions and arrays of all columns."""
     described: list[dict[str, Any]] = []
     arrays: Arrays = {}
-    for place, (name, values) in enumerate(columns.items()):
-        description, own = describe_column(name, values, f"column{place}")
+    for index, (name, values) in enumerate(columns.items()):
+        description, own = describe_column(name, values, f"column{index}")
         described.append(description)
         arrays |= own
     return described, arrays

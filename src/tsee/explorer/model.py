@@ -1,4 +1,4 @@
-"""A fitted estimator as a page carries it: the network as a list of steps, and exemplars to compare new rows with."""
+"""A fitted map as a page carries it: the network as a list of steps, and exemplars to compare new rows with."""
 
 from __future__ import annotations
 
@@ -10,41 +10,52 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tsee.exemplars import Exemplars
 from tsee.explorer.packing import Arrays
 from tsee.fitted import FittedMap
 from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork
+from tsee.placement import novelty, refined
 from tsee.placement.forward import forward_positions
-from tsee.placement.novelty import NEIGHBORS, subsample
-from tsee.placement.refined import NEIGHBORS as PLACE_NEIGHBORS
-from tsee.placement.refined import PRECISION, ROUNDING, SETTLING
 
 __all__ = ["describe_model"]
 
-# Weights are written in half precision where this moves no place by more than this share of the map.
-MOVED = 3e-4
+# Weights are written in half precision if this moves no tried row by more than this share of the map's extent.
+MAX_MOVED = 3e-4
 TRIED_ROWS = 1000
-# Exemplars are carried whole up to this many numbers (4 bytes each); of more, only enough to tell what is new.
-MOST_EXEMPLAR_NUMBERS = 500_000
-# Of the distances of known rows, what is kept: the distance that each of these shares is below.
+# A page carries all exemplars if they are at most this many numbers (4 bytes each). Of more exemplars it carries a
+# subsample, which is enough to tell how novel a row is.
+MAX_EXEMPLAR_NUMBERS = 500_000
+# The shares of known rows for which a page knows the distance that they are below.
 SHARES = np.concatenate([np.linspace(0, 0.9, 19), np.linspace(0.91, 1, 19)])
 
 
 def describe_model(
     fitted: FittedMap, features: Sequence[str] | None, extent: float
 ) -> tuple[dict[str, Any] | None, Arrays]:
-    """What a page needs to place new rows; None where the network is one of the user's."""
-    network = fitted.network
-    if not isinstance(network, DeepNetwork | HighOrderNetwork):
+    """A description and arrays with which a page places new rows; None if the network is the user's own.
+
+    Parameters
+    ----------
+    fitted : FittedMap
+    features : sequence of str or None
+        Names of the features; None takes those of the map.
+    extent : float
+        The longer side of the map.
+    """
+    if not isinstance(fitted.network, DeepNetwork | HighOrderNetwork):
         return None, {}
-    names = fitted.feature_names if features is None else features
-    preprocessing = fitted.preprocessing
-    network = copy.deepcopy(network).cpu()
-    halved = _halves(network, _some_inputs(fitted), extent)
+    network = copy.deepcopy(fitted.network).cpu()
+    halved = _can_be_halved(network, _typical_inputs(fitted), extent)
     steps, arrays = _steps(network, np.float16 if halved else np.float32)
+    preprocessing = fitted.preprocessing
     arrays["mean"] = preprocessing.mean.astype(np.float64)
+    spread = getattr(preprocessing, "spread", None)
+    if spread is not None:
+        arrays["spread"] = spread.astype(np.float64)
     if preprocessing.basis is not None:
         steps.insert(0, {"kind": "linear", "weight": "basis"})
         arrays["basis"] = np.ascontiguousarray(preprocessing.basis.T, dtype=np.float32)
+    names = fitted.feature_names if features is None else features
     description: dict[str, Any] = {
         "features": None if names is None else [str(name) for name in names],
         "nFeatures": fitted.n_features,
@@ -52,40 +63,41 @@ def describe_model(
         "scale": preprocessing.scale,
         "steps": steps,
         "placement": "forward",
-        "placedElsewhere": False,
+        "forwardOnly": False,
     }
     if fitted.exemplars is not None:
-        compared, own = _describe_exemplars(fitted)
+        compared, own = _describe_exemplars(fitted, fitted.exemplars)
         description |= compared
         arrays |= own
     return description, arrays
 
 
-def _describe_exemplars(fitted: FittedMap) -> tuple[dict[str, Any], Arrays]:
-    exemplars, novelty = fitted.exemplars, fitted.novelty_reference
-    assert exemplars is not None
+def _describe_exemplars(fitted: FittedMap, exemplars: Exemplars) -> tuple[dict[str, Any], Arrays]:
+    """What a page needs to place rows among exemplars and to judge their novelty."""
     assert exemplars.positions is not None
-    assert novelty is not None
-    inputs, wanted = exemplars.inputs, fitted.placement
-    whole = inputs.numel() <= MOST_EXEMPLAR_NUMBERS
-    distances = novelty.distances if whole else novelty.subsample_distances
+    assert fitted.novelty_reference is not None
+    inputs = exemplars.inputs.cpu().float()
+    whole = inputs.numel() <= MAX_EXEMPLAR_NUMBERS
+    reference = fitted.novelty_reference
+    distances = reference.distances if whole else reference.subsample_distances
     description: dict[str, Any] = {
-        "placement": "refined" if wanted == "refined" and whole else "forward",
-        "placedElsewhere": wanted == "refined" and not whole,
-        "among": {
-            "neighbors": min(PLACE_NEIGHBORS, len(inputs)),
-            "precision": PRECISION,
-            "rounding": ROUNDING,
-            "settling": list(SETTLING),
+        "placement": fitted.placement if whole else "forward",
+        "forwardOnly": fitted.placement == "refined" and not whole,
+        "refined": {
+            "neighbors": min(refined.NEIGHBORS, len(inputs)),
+            "precision": refined.PRECISION,
+            "rounding": refined.ROUNDING,
+            "settling": list(refined.SETTLING),
         },
-        "noveltyNeighbors": NEIGHBORS,
+        "noveltyNeighbors": novelty.NEIGHBORS,
     }
-    arrays: Arrays = {}
+    arrays: Arrays = {
+        "exemplarInputs": (inputs if whole else novelty.subsample(inputs)).numpy(),
+        "noveltyDistances": np.quantile(distances.cpu().numpy(), SHARES).astype(np.float32),
+        "noveltyShares": SHARES.astype(np.float32),
+    }
     if whole:
-        arrays["exemplarPlaces"] = exemplars.positions.numpy()
-    arrays["noveltyDistances"] = np.quantile(distances.numpy(), SHARES).astype(np.float32)
-    arrays["noveltyShares"] = SHARES.astype(np.float32)
-    arrays["exemplarInputs"] = (inputs if whole else subsample(inputs)).numpy()
+        arrays["exemplarPositions"] = exemplars.positions.cpu().numpy().astype(np.float32)
     return description, arrays
 
 
@@ -99,7 +111,7 @@ def _steps(network: DeepNetwork | HighOrderNetwork, dtype: type[np.floating[Any]
     names = {kind: name for name, kind in ACTIVATIONS.items()}
     steps: list[Any] = []
     arrays: Arrays = {}
-    for place, module in enumerate(modules):
+    for index, module in enumerate(modules):
         step: dict[str, Any]
         if isinstance(module, int):
             step = {"kind": "power", "order": module}
@@ -110,7 +122,7 @@ def _steps(network: DeepNetwork | HighOrderNetwork, dtype: type[np.floating[Any]
             if isinstance(module, nn.LayerNorm):
                 step["epsilon"] = module.eps
             for name, weights in module.named_parameters():
-                key = step[name] = f"step{place}.{name}"
+                key = step[name] = f"step{index}.{name}"
                 arrays[key] = weights.detach().numpy().astype(dtype)
         else:
             step = {"kind": names[type(module)]}
@@ -118,8 +130,8 @@ def _steps(network: DeepNetwork | HighOrderNetwork, dtype: type[np.floating[Any]
     return steps, arrays
 
 
-def _some_inputs(fitted: FittedMap) -> Tensor:
-    """Inputs like those that the network was trained on."""
+def _typical_inputs(fitted: FittedMap) -> Tensor:
+    """Inputs similar to those that the network was trained on."""
     generator = torch.Generator().manual_seed(0)
     if fitted.exemplars is None:
         return torch.randn(TRIED_ROWS, fitted.preprocessing.n_inputs, generator=generator)
@@ -127,11 +139,11 @@ def _some_inputs(fitted: FittedMap) -> Tensor:
     return known[torch.randperm(len(known), generator=generator)[:TRIED_ROWS]].cpu().float()
 
 
-def _halves(network: nn.Module, inputs: Tensor, extent: float) -> bool:
-    """Whether the network may be written in half precision."""
+def _can_be_halved(network: nn.Module, inputs: Tensor, extent: float) -> bool:
+    """Whether weights in half precision are precise enough."""
     rounded = copy.deepcopy(network)
     with torch.no_grad():
         for weights in rounded.parameters():
             weights.copy_(weights.half().float())
     moved = (forward_positions(network, inputs) - forward_positions(rounded, inputs)).abs().max()
-    return bool(moved <= MOVED * extent)
+    return bool(moved <= MAX_MOVED * extent)

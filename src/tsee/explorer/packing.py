@@ -1,4 +1,4 @@
-"""Arrays and what is said of them as one text, which a browser unpacks without a library."""
+"""Arrays and their description as one text, which a browser unpacks without a library."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["DTYPES", "Arrays", "pack", "unpack"]
 
 Arrays = dict[str, np.ndarray]
 
-# The types that a page reads, all little-endian. Float16 is widened by the page: not every browser knows it.
+# The types that a page reads, all little-endian. The page widens float16, which some browsers do not support.
 DTYPES = ("uint8", "uint16", "uint32", "int32", "float16", "float32", "float64")
-# Where an array may begin, so that the browser can look at it in place.
+# Arrays begin at multiples of this many bytes, so that the browser can use them without copying.
 ALIGNMENT = 8
 
 
 def pack(description: dict[str, Any], arrays: Arrays) -> str:
     """Base64 of a zlib stream: the length of a JSON text, that text, and the arrays that it describes.
 
-    The JSON has ``description`` and, as ``arrays``, the type, beginning and length of each array by its name.
-    Text inside is compressed with the rest, so that none of it can be taken for HTML.
+    The JSON contains ``description`` and, as ``arrays``, the type, offset and length of each array by its name.
+    All text is compressed, so that none of it can be taken for HTML.
 
     >>> _, arrays = unpack(pack({"title": "Pets"}, {"codes": np.array([0, 1], np.uint8)}))
     >>> arrays["codes"]
@@ -46,7 +46,7 @@ def pack(description: dict[str, Any], arrays: Arrays) -> str:
 
 
 def unpack(text: str) -> tuple[dict[str, Any], Arrays]:
-    """What `pack` was given."""
+    """The description and the arrays that `pack` was given."""
     content = zlib.decompress(base64.b64decode(text))
     start = 4 + int.from_bytes(content[:4], "little")
     description: dict[str, Any] = json.loads(content[4:start])

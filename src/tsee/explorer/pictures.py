@@ -1,4 +1,4 @@
-"""Pictures of rows that are pictures, small and few enough for a page to carry."""
+"""Pictures of the rows, small and few enough for a page."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tsee.explorer.packing import Arrays
 
 __all__ = ["describe_pictures"]
 
-# All pictures together, before compression, which makes them a fifth or less as a rule.
-MOST_BYTES = 16_000_000
-LARGEST_SIDE = 64
-# Shades that differ by less are one: what the eye does not see is not worth its bytes.
+# The most bytes of all pictures together, before compression, which typically shrinks them to a fifth or less.
+MAX_BYTES = 16_000_000
+MAX_SIDE = 64
+# Shades are rounded to multiples of this, which saves bytes and is hardly visible.
 SHADE = 8
 
 
 def describe_pictures(images: Any, n_rows: int) -> tuple[dict[str, Any] | None, Arrays]:
-    """Pictures of all rows or, where these would be too much, of rows drawn at random."""
+    """Pictures of all rows or, if these are too large, of a random sample of the rows."""
     if images is None:
         return None, {}
     images = images.detach().cpu().numpy() if hasattr(images, "detach") else np.asarray(images)
@@ -32,13 +32,13 @@ def describe_pictures(images: Any, n_rows: int) -> tuple[dict[str, Any] | None, 
             "The 'images' parameter of write_map_page must have 1 or 3 colors, as its last dimension. "
             f"Got {images.shape[3]} instead."
         )
-    shrink = -(-max(images.shape[1:3]) // LARGEST_SIDE)
+    shrink = -(-max(images.shape[1:3]) // MAX_SIDE)
     height, width = images.shape[1] // shrink, images.shape[2] // shrink
     colors = images.shape[3] if images.ndim == 4 else 1
     size = max(1, height * width * colors)
     rows = np.arange(n_rows)
-    if n_rows * size > MOST_BYTES:
-        rows = np.sort(np.random.default_rng(0).choice(n_rows, max(1, MOST_BYTES // size), replace=False))
+    if n_rows * size > MAX_BYTES:
+        rows = np.sort(np.random.default_rng(0).choice(n_rows, max(1, MAX_BYTES // size), replace=False))
     chosen = images[rows].reshape(len(rows), *images.shape[1:3], colors)
     chosen = chosen[:, : height * shrink, : width * shrink].astype(np.float32)
     chosen = chosen.reshape(len(rows), height, shrink, width, shrink, colors).mean((2, 4))

@@ -1,4 +1,4 @@
-"""Still pictures of maps and of how good they are. matplotlib is imported only when one is drawn."""
+"""Figures of maps and of their quality. matplotlib is imported only when a figure is drawn."""
 
 from tsee.plots.canvas import COLORS, UNLABELED
 from tsee.plots.coloring import MOST_CLASSES

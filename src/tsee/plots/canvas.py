@@ -1,4 +1,4 @@
-"""What all pictures share: colors, matplotlib when it is wanted, and the way into a file."""
+"""What all figures share: colors, importing matplotlib only when needed, and writing files."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
 
 __all__ = ["COLORS", "DPI", "FAINT", "GREY", "INK", "UNLABELED", "check_path", "new_figure", "save"]
 
-# Ten colors for white ground. For normal, red-, green- and blue-blind sight (Machado et al. 2009) no two are
-# nearer than 0.095 in OKLab, where the usual tab10 has a pair at 0.007. The first few are the furthest apart.
+# Ten colors for a white background. In normal vision and in red, green and blue color blindness (Machado et al. 2009),
+# no two are closer than 0.095 in OKLab; the usual tab10 has a pair at 0.007. The first few are the farthest apart.
 COLORS = ["#526db0", "#ff8804", "#06c9ff", "#c93f4e", "#24475e"]
 COLORS += ["#7b4113", "#86b977", "#702dab", "#009891", "#e898c7"]
 UNLABELED = "#c9ccd1"
-# Titles and names; numbers beside axes; grid lines.
+# Titles and names; numbers along axes; grid lines.
 INK, GREY, FAINT = "#24292f", "#6b727a", "#e4e7eb"
-# Of a file, in pixels an inch.
+# The resolution of a file, in pixels per inch.
 DPI = 300
 
 PathLike = str | os.PathLike[str]
 
 
 def check_path(path: PathLike | None, caller: str) -> None:
-    """Say what is wrong with the name of a picture before it is drawn."""
+    """Raise an error if a figure cannot be written to a path, before it is drawn."""
     if path is None:
         return
     if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"The 'path' parameter of {caller} must end in .png, .svg or .pdf. Got {str(path)!r} instead.")
     if Path(path).is_dir():
-        raise ValueError(f"The 'path' parameter of {caller} must be a file, and {str(path)!r} is a folder.")
+        raise ValueError(f"The 'path' parameter of {caller} must be a file, but {str(path)!r} is a folder.")
 
 
 def new_figure(width: float, height: float, **layout: float) -> Figure:
-    """A figure that ``pyplot`` does not know of, in inches, with space around and between its axes."""
+    """A figure that ``pyplot`` does not track, in inches; ``layout`` is the space around and between its axes."""
     try:
         import colorcet  # noqa: F401
         import matplotlib.figure
@@ -51,26 +51,26 @@ def new_figure(width: float, height: float, **layout: float) -> Figure:
 
 
 def save(drawn: Figure | Axes, path: PathLike | None) -> None:
-    """Write a figure, or the one of axes, to a file: a picture that was there goes only for a whole one."""
+    """Write a figure, or the figure of axes, to a file. An existing file is replaced only by a complete one."""
     if path is None:
         return
     from matplotlib import rc_context
 
     figure: Any = drawn.figure
     target = Path(path).resolve()
-    ending = target.suffix.lower()
+    extension = target.suffix.lower()
     temporary = beside(target)
-    # With fonts that can be edited, and the same bytes each time.
+    # Text stays editable, and the same figure gives the same bytes.
     undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with rc_context({"svg.hashsalt": "tsee", "pdf.fonttype": 42}):
-            figure.figure.savefig(temporary, dpi=DPI, format=ending[1:], metadata=undated.get(ending))
+            figure.figure.savefig(temporary, dpi=DPI, format=extension[1:], metadata=undated.get(extension))
         put_in_place(temporary, target)
     except OSError as error:
         raise ValueError(
-            f"The picture cannot be written to {str(path)!r} ({error.strerror or error}), and what was there is as it "
-            "was: choose a place that you may write to, with room on its disk."
+            f"The figure cannot be written to {str(path)!r} ({error.strerror or error}), and an existing file is "
+            "unchanged. Choose a folder that you can write to, on a disk with free space."
         ) from error
     finally:
         with contextlib.suppress(OSError):

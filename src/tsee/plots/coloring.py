@@ -1,4 +1,4 @@
-"""From labels to colors: classes have names, amounts a scale."""
+"""From labels to colors: classes have names, and amounts have a scale."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["MOST_CLASSES", "Coloring", "Floats", "color_by"]
 
 Floats = NDArray[np.float64]
-# Up to this many different whole numbers are names of classes, more are amounts.
+# Up to this many different whole numbers are classes; more are amounts.
 MOST_CLASSES = 100
-# Light adds up, and the numbers of a color are about this root of it.
+# Colors are mixed as light, which is about this power of a color's red, green and blue.
 GAMMA = 2.2
 
 
@@ -34,15 +34,15 @@ class Coloring:
     colors : ndarray of shape (n, 3)
         The points' colors.
     names : list of str
-        The classes; none for amounts.
+        The names of the classes; empty for amounts.
     palette : ndarray of shape (classes, 3)
-        Their colors.
+        The classes' colors.
     codes : ndarray of shape (n,)
-        Which class each point is of, -1 for none.
+        The class of each point, -1 for none.
     scale : ScalarMappable, optional
         The colors of amounts.
     heights : ndarray of shape (n,), optional
-        Where the amounts stand on the scale, from 0 to 1.
+        The positions of the amounts on the scale, from 0 to 1.
     """
 
     known: NDArray[np.bool_]
@@ -54,9 +54,9 @@ class Coloring:
     heights: Floats | None = None
 
     def mixing(self, chosen: NDArray[np.bool_]) -> tuple[Floats, Callable[[Floats], Floats]]:
-        """What to average of points, (n, f), and how to paint such means: their light, or of amounts the amount.
+        """What to average over points, (n, f), and a function from such means to colors.
 
-        The points chosen all have a label, or all have none.
+        Classes are averaged as light, and amounts as amounts. Either all chosen points have a label, or none has.
         """
         if self.scale is None or self.heights is None or not self.known[chosen].any():
             return self.colors[chosen] ** GAMMA, lambda light: light.clip(0, 1) ** (1 / GAMMA)
@@ -77,7 +77,7 @@ def _by_amount(values: NDArray[Any]) -> Coloring:
     from matplotlib.colors import to_rgb
 
     known = np.isfinite(values)
-    # The hundredth at each end shares a color: a few extremes would else leave one to all the rest.
+    # The lowest and the highest 1 % share a color each: otherwise a few extremes would leave one color for all others.
     scale = ScalarMappable(cmap="viridis")
     scale.set_clim(*np.percentile(values[known], (1, 99)))
     heights = np.asarray(scale.norm(np.where(known, values, 0)), dtype=np.float64).clip(0, 1)
@@ -96,7 +96,7 @@ def _by_class(values: NDArray[Any]) -> Coloring:
     codes = np.array([number.get(value, -1) for value in listed])
     colors = COLORS if len(classes) <= len(COLORS) else glasbey_dark
     palette = to_rgba_array([colors[i % len(colors)] for i in range(len(classes))])[:, :3]
-    # The code -1 takes the last: gray beside classes, a color where there are none.
+    # The code -1 takes the last color: gray if there are classes, the first color if there are none.
     last = to_rgba_array(UNLABELED if classes else COLORS[0])[:, :3]
     names = [f"{value:g}" if isinstance(value, float) else str(value) for value in classes]
     return Coloring(codes >= 0, np.concatenate([palette, last])[codes], names, palette, codes)

@@ -1,4 +1,4 @@
-"""Curves: how training went, and how good maps are for neighborhoods of every size."""
+"""Curves of the training loss, and of the quality of maps for neighborhoods of every size."""
 
 from __future__ import annotations
 
@@ -14,37 +14,39 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from tsee.fitted import History
+
 __all__ = ["knn_curve", "quality_curve", "training_curve"]
 
 # The two panels of a training curve.
-MAP, REFINED = "The map is learned", "The refined places are learned"
-# More sizes than this do not each have a tick.
-MOST_TICKS = 12
+MAP, REFINED = "Learning the map", "Learning the refined positions"
+# Up to this many sizes have a tick each.
+MAX_TICKS = 12
 # Around axes, in inches, and between them, as a share of their width.
 SPACE = {"w_pad": 0.1, "h_pad": 0.1, "wspace": 0.04}
 TENS = (1, *range(10, 101, 10))
 
 
 def training_curve(estimators: Any, *, title: str | None = None, path: PathLike | None = None) -> Figure:
-    """Draw the loss of each epoch of training.
+    """Draw the training loss of each epoch.
 
-    Where the rows were refined, training goes on with a loss of another kind, the distance from the refined places:
-    it has a panel of its own. Losses of different methods, contrasts or perplexities are different things as
-    well, and only their courses can be compared.
+    After the refinement, training continues with a different loss, the distance from the refined positions, which is
+    drawn in a second panel. Losses of different methods, contrasts or perplexities are not comparable, either;
+    only the shapes of their curves are.
 
     Parameters
     ----------
     estimators : fitted estimator, or mapping of str to fitted estimator
-        Whose ``history_`` to draw; several by name.
+        The estimator whose training is drawn, or several by name.
     title : str, optional
         The title.
     path : path, optional
-        A file to write: PNG, SVG or PDF by its ending.
+        A file to write: PNG, SVG or PDF by its file extension.
 
     Returns
     -------
     Figure
-        The figure, which ``pyplot`` does not know of.
+        The figure, which ``pyplot`` does not track.
 
     Examples
     --------
@@ -53,19 +55,18 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
     >>> from tsee.plots import training_curve
     >>> see = DtSEE(max_epochs=4, random_state=0).fit(load_digits().x_train)
     >>> [ax.get_title(loc="left") for ax in training_curve(see).axes]
-    ['The map is learned', 'The refined places are learned']
+    ['Learning the map', 'Learning the refined positions']
     """
-    from sklearn.utils.validation import check_is_fitted
+    from tsee.fitted import FittedMap, fitted_map
 
     histories = {}
     for name, estimator in _named(estimators, "estimators").items():
-        if not hasattr(estimator, "fit"):
+        if not isinstance(estimator, FittedMap) and not hasattr(estimator, "fit"):
             raise ValueError(
-                f"estimators must be a fitted estimator, or a mapping of names to such. Got {type(estimator).__name__} "
-                "instead."
+                "estimators must be a fitted estimator, or a mapping of names to fitted estimators. "
+                f"Got {type(estimator).__name__} instead."
             )
-        check_is_fitted(estimator)
-        histories[name] = estimator.history_
+        histories[name] = fitted_map(estimator).history
     check_path(path, "training_curve")
     lines = _stages(histories)
     figure = new_figure(1.2 + 4.2 * len(lines), 3.6, **SPACE)
@@ -100,16 +101,16 @@ def knn_curve(
     ax: Axes | None = None,
     path: PathLike | None = None,
 ) -> Axes:
-    """Draw the error of k-NN on maps against the number of neighbors ``k``.
+    """Draw the k-NN error of maps against the number of neighbors ``k``.
 
     Parameters
     ----------
-    maps : array-like of shape (n, c) or fitted estimator, or mapping of str to such
-        The map of the training points, or an estimator whose ``embedding_`` it is; several by name.
+    maps : array-like of shape (n, c) or fitted estimator, or mapping of str to either
+        The map of the training points, or an estimator with an ``embedding_``; several by name.
     labels : array-like of shape (n,)
         The classes of the training points.
-    maps_test : array-like of shape (m, c), or mapping of str to such, optional
-        The maps of held-out points, by the same names. Without them each training point is left out in turn.
+    maps_test : array-like of shape (m, c), or mapping of str to array-like, optional
+        The maps of held-out points, by the same names. By default each training point is left out in turn.
     labels_test : array-like of shape (m,), optional
         The classes of the held-out points.
     k : sequence of int, default 1 to 10
@@ -117,9 +118,9 @@ def knn_curve(
     title : str, optional
         The title.
     ax : matplotlib Axes, optional
-        Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
+        The axes to draw on. By default a new figure, which ``pyplot`` does not track.
     path : path, optional
-        A file to write: PNG, SVG or PDF by its ending.
+        A file to write: PNG, SVG or PDF by its file extension.
 
     Returns
     -------
@@ -128,7 +129,7 @@ def knn_curve(
 
     See Also
     --------
-    tsee.metrics.knn_error : The numbers.
+    tsee.metrics.knn_error : Computes the errors.
 
     Examples
     --------
@@ -147,7 +148,7 @@ def knn_curve(
         check_labels(labels, len(Y))
         return knn_error(Y, labels, Y_test, labels_test, k=k)
 
-    what = "error of k-NN on the map, %"
+    what = "k-NN error on the map (%)"
     return _curve("knn_curve", errors, what, maps, maps_test, title, ax, path)
 
 
@@ -168,20 +169,20 @@ def quality_curve(
     ----------
     X : array-like or sparse matrix of shape (n, d)
         The training data.
-    maps : array-like of shape (n, c) or fitted estimator, or mapping of str to such
-        Its map, or an estimator whose ``embedding_`` it is; several by name.
+    maps : array-like of shape (n, c) or fitted estimator, or mapping of str to either
+        The map of the training data, or an estimator with an ``embedding_``; several by name.
     X_test : array-like or sparse matrix of shape (m, d), optional
-        Held-out data. Without it each training point is compared with the others.
-    maps_test : array-like of shape (m, c), or mapping of str to such, optional
+        Held-out data. By default each training point is compared with the others.
+    maps_test : array-like of shape (m, c), or mapping of str to array-like, optional
         The maps of the held-out data, by the same names.
     k : sequence of int, default 1 and 10, 20, ..., 100
-        The sizes of the neighborhood.
+        The sizes of the neighborhoods.
     title : str, optional
         The title.
     ax : matplotlib Axes, optional
-        Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
+        The axes to draw on. By default a new figure, which ``pyplot`` does not track.
     path : path, optional
-        A file to write: PNG, SVG or PDF by its ending.
+        A file to write: PNG, SVG or PDF by its file extension.
 
     Returns
     -------
@@ -190,7 +191,7 @@ def quality_curve(
 
     See Also
     --------
-    tsee.metrics.quality_score : The numbers.
+    tsee.metrics.quality_score : Computes the scores.
 
     Examples
     --------
@@ -208,12 +209,12 @@ def quality_curve(
     def scores(Y: Any, Y_test: Any) -> dict[int, float]:
         return quality_score(X, Y, X_test, Y_test, k=k)
 
-    what = "Quality Score, %"
+    what = "Quality Score (%)"
     return _curve("quality_curve", scores, what, maps, maps_test, title, ax, path)
 
 
 def _named(given: Any, parameter: str) -> dict[str, Any]:
-    """What is given by name, or alone and without one."""
+    """Entries by name; a single one has an empty name."""
     if not isinstance(given, Mapping):
         return {"": given}
     if not given:
@@ -221,11 +222,11 @@ def _named(given: Any, parameter: str) -> dict[str, Any]:
     return {str(name): value for name, value in given.items()}
 
 
-def _stages(histories: dict[str, Any]) -> dict[bool, list[Line]]:
-    """The lines of epochs before the refinement (False) and after it (True)."""
+def _stages(histories: dict[str, History]) -> dict[bool, list[Line]]:
+    """The lines of the epochs before the refinement (False) and after it (True)."""
     stages: dict[bool, list[Line]] = {}
     for i, (name, history) in enumerate(histories.items()):
-        epochs = list(enumerate(zip(history["loss"], history["refined"], strict=True), start=1))
+        epochs = list(enumerate(zip(history.loss, history.refined, strict=True), start=1))
         for refined in (False, True):
             points = [(epoch, loss) for epoch, (loss, after) in epochs if after == refined]
             if points:
@@ -245,13 +246,13 @@ def _curve(
     ax: Axes | None,
     path: PathLike | None,
 ) -> Axes:
-    """A line of values, in per cent, for each map."""
+    """Draw a line of percentages for each map."""
     check_path(path, caller)
     figure = new_figure(5.6, 3.8, **SPACE)
     named = {name: map_of(value) for name, value in _named(maps, "maps").items()}
     tests = dict.fromkeys(named) if maps_test is None else _named(maps_test, "maps_test")
     if named.keys() != tests.keys():
-        raise ValueError(f"maps_test must have the names of maps. Got {listed(tests)} for {listed(named)}.")
+        raise ValueError(f"maps_test must have the names of maps. Got {listed(tests)} instead of {listed(named)}.")
     lines = []
     for i, (name, Y) in enumerate(named.items()):
         found = values(Y, tests[name])
@@ -260,7 +261,7 @@ def _curve(
     if ax is None:
         ax = figure.add_subplot()
     draw_lines(ax, lines)
-    if len(sizes) <= MOST_TICKS:
+    if len(sizes) <= MAX_TICKS:
         ax.set_xticks(sizes)
     ax.set_ylim(0, max(1.0, ax.get_ylim()[1]))
     ax.set_xlabel("neighbors k", color=INK)

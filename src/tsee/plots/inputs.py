@@ -1,4 +1,4 @@
-"""What the pictures are given, checked: maps, alone or by name, and labels."""
+"""Checks of what figures are drawn from: maps, single or by name, and labels."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ __all__ = ["as_array", "check_labels", "check_map", "map_of", "named_maps"]
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """Whatever numpy takes, and tensors of any device."""
+    """An array of whatever numpy takes, and of tensors on any device."""
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
 def check_map(Y: Any, name: str) -> Floats:
+    """A map in the plane as float64; ``name`` is how errors call it."""
     Y = as_array(Y)
     if Y.ndim != 2 or Y.shape[1] != 2 or not len(Y) or Y.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be numbers in two columns. Got {Y.dtype} of shape {Y.shape} instead.")
@@ -28,19 +29,20 @@ def check_map(Y: Any, name: str) -> Floats:
 
 
 def check_labels(labels: Any, n_points: int) -> NDArray[Any]:
+    """One label per point; None and NaN are missing."""
     values = np.full(n_points, None) if labels is None else as_array(labels)
-    if values.dtype == object and hasattr(labels, "isna"):  # pandas.NA is equal to nothing, nor unequal
+    if values.dtype == object and hasattr(labels, "isna"):  # comparing with pandas.NA gives neither True nor False
         numeric = labels.dtype.kind in "iuf"
         values = values.copy()
         values[labels.isna()] = np.nan if numeric else None
         values = values.astype(float if numeric else object)
     if values.shape != (n_points,):
-        raise ValueError(f"labels must be one for each of {n_points} points. Got shape {values.shape} instead.")
+        raise ValueError(f"labels must have one value for each of {n_points} points. Got shape {values.shape} instead.")
     return values
 
 
 def map_of(value: Any) -> Any:
-    """A map as it is, or that of a fitted estimator."""
+    """A map as it is, or the positions of the rows of ``fit`` that a fitted estimator keeps."""
     if hasattr(value, "fit"):
         from sklearn.utils.validation import check_is_fitted
 
@@ -50,7 +52,7 @@ def map_of(value: Any) -> Any:
 
 
 def named_maps(maps: Mapping[str, Any]) -> dict[str, Floats]:
-    """Maps of the same points by name, in two columns each."""
+    """Maps of the same points by name, each in two columns."""
     named = {str(name): check_map(map_of(value), f"maps[{name!r}]") for name, value in maps.items()}
     if not named:
         raise ValueError("maps must hold at least one map. It is empty.")

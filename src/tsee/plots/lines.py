@@ -1,4 +1,4 @@
-"""Lines that are named where they end, on axes without clutter."""
+"""Lines with their names at their right ends, on axes without clutter."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Line", "draw_lines", "name_ends"]
 
-# Lines of more points than this have no marks.
-MOST_MARKS = 15
+# Lines of more points than this have no markers.
+MAX_MARKERS = 15
 NAME_SIZE = 9.5
 
 
 @dataclass
 class Line:
-    """A line of at least one point, its name (or none) and its looks; dashed ones have no marks."""
+    """A line of at least one point, its name if it has one, and its style; dashed lines have no markers."""
 
     points: Sequence[tuple[float, float]]
     name: str = ""
@@ -32,13 +32,13 @@ class Line:
 
 
 def draw_lines(ax: Axes, lines: list[Line]) -> None:
-    """Draw lines, and take from the axes what does not speak: frame, ticks, all but a light grid."""
+    """Draw lines, and remove from the axes what says nothing: the frame, ticks, and all but a light grid."""
     for line in lines:
         x, y = zip(*line.points, strict=True)
         if line.dashed:
             ax.plot(x, y, color=line.color, linestyle=(0, (4, 2)), linewidth=1.3)
         else:
-            marker = line.marker if len(x) <= MOST_MARKS else "none"
+            marker = line.marker if len(x) <= MAX_MARKERS else "none"
             ax.plot(x, y, color=line.color, marker=marker, markersize=4.5, linewidth=1.8)
     ax.grid(axis="y", color=FAINT, linewidth=0.8)
     ax.set_axisbelow(True)
@@ -49,26 +49,26 @@ def draw_lines(ax: Axes, lines: list[Line]) -> None:
 
 
 def name_ends(ax: Axes, lines: list[Line]) -> None:
-    """Write names right of the last points of lines, moved apart where they would touch.
+    """Write names to the right of the last points of lines, moved apart if they would touch.
 
-    Limits and scales of the axes must be final.
+    The limits and scales of the axes must be final.
     """
     from sklearn.isotonic import isotonic_regression
 
     named = sorted((line for line in lines if line.name), key=lambda line: line.points[-1][1])
     if not named:
         return
-    ax.figure.figure.draw_without_rendering()  # so that sizes and places are known
+    ax.figure.figure.draw_without_rendering()  # so that sizes and positions are known
     point = ax.figure.dpi / 72
     gap = 1.35 * NAME_SIZE * point
     heights = np.array([ax.transData.transform(line.points[-1])[1] for line in named])
-    # The nearest heights that are a gap apart and not below the axes: less the gaps, they need only not fall.
-    gaps = gap * np.arange(len(named))
-    moved = isotonic_regression(heights - gaps, y_min=ax.bbox.y0 + gap / 2) + gaps
+    # The nearest heights at least a gap apart and not below the axes: without the gaps, they must not decrease.
+    offsets = gap * np.arange(len(named))
+    moved = isotonic_regression(heights - offsets, y_min=ax.bbox.y0 + gap / 2) + offsets
     right = max(line.points[-1][0] for line in named)
     for line, shift in zip(named, (moved - heights) / point, strict=True):
         x, y = line.points[-1]
-        if x < right:  # a trace of dots leads from where it ends to its name
+        if x < right:  # a dotted line leads from its end to its name
             ax.plot([x, right], [y, y], color=line.color, linewidth=0.8, linestyle=":", alpha=0.6)
         text = ax.annotate(line.name, (right, y), xytext=(9, shift), textcoords="offset points", va="center")
         text.set(color=line.color, fontsize=NAME_SIZE, weight="bold", annotation_clip=False, parse_math=False)

@@ -1,4 +1,4 @@
-"""Pictures of maps: one, or several side by side."""
+"""Figures of maps: one, or several side by side."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "scatter"]
 
-# More points than this are drawn as shades of their density: dots would only hide one another.
-MOST_DOTS = 100_000
-# Side by side, this many maps at the most; of more classes than this, names on the maps are easier to find.
-MOST_COLUMNS, LEGEND_CLASSES = 4, 30
+# More points than this are drawn as one image of their density: dots would hide one another.
+MAX_DOTS = 100_000
+# The most maps in one row, and the most classes in a legend: names of more classes are easier to find on the maps.
+MAX_COLUMNS, MAX_LEGEND_CLASSES = 4, 30
 # The width of a map among others, in inches.
 PANEL = 3.6
 
@@ -40,29 +40,29 @@ def scatter(
 ) -> Axes:
     """Draw a map, its points colored by their labels.
 
-    Names, and up to 100 different whole numbers, are classes: each has a color, and its name stands in its
-    midst. Other numbers are amounts and have a color bar. Points without a label (None or NaN) are gray.
+    Text labels, and up to 100 different whole numbers, are classes: each has a color, and its name is written on its
+    points. Other numbers are amounts and have a color bar. Points without a label (None or NaN) are gray.
 
-    More than 100,000 points are drawn as one image at the resolution of a file. The denser they are, the fuller its
-    color, on a logarithmic scale, and a lone point still shows. Where classes overlap, their colors mix by the
-    numbers of points; of amounts, the mean is shown.
+    More than 100,000 points are drawn as one image at the resolution of a file. Its opacity grows with the logarithm
+    of the density, and a single point remains visible. Where classes overlap, their colors mix in proportion to the
+    numbers of points; for amounts, the mean is shown.
 
     Parameters
     ----------
     Y : array-like of shape (n, 2)
         The map.
     labels : array-like of shape (n,), optional
-        What the points are colored by.
+        What to color the points by.
     title : str, optional
         The title.
     ax : matplotlib Axes, optional
-        Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
+        The axes to draw on. By default a new figure, which ``pyplot`` does not track.
     path : path, optional
-        A file to write: PNG, SVG or PDF by its ending. In SVG and PDF the points are one image.
+        A file to write: PNG, SVG or PDF by its file extension. In SVG and PDF the points are one image.
     point_size : float, optional
-        The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
+        The diameter of a point in 1/72 inch. By default it depends on the number of points.
     legend : bool, default True
-        Whether to write the names of (up to 100) classes or draw the color bar.
+        Whether to write the names of up to 100 classes, or to draw the color bar.
 
     Returns
     -------
@@ -111,30 +111,31 @@ def compare(
 ) -> Figure:
     """Draw several maps of the same data side by side, in the same colors.
 
-    Each fills its own panel: the units of a map mean nothing, so that there is no scale to share.
+    Each map fills its own panel: the units of a map have no meaning, so there is no common scale.
 
     Parameters
     ----------
     maps : mapping of str to array-like of shape (n, 2) or fitted estimator
-        The maps, or estimators whose ``embedding_`` is one, by name.
+        The maps, or estimators with an ``embedding_``, by name.
     labels : array-like of shape (n,), optional
-        What the points are colored by, as in `scatter`.
+        What to color the points by, as in `scatter`.
     k : int, optional
-        Write the error of k-NN on each map under its name: the share of labeled points, each left out, whose
-        class is not that of their ``k`` nearest.
+        Write the k-NN error of each map under its name: the share of labeled points, each left out in turn, that
+        their ``k`` nearest points assign to a wrong class.
     title : str, optional
-        The title of all.
+        The title of the figure.
     path : path, optional
-        A file to write: PNG, SVG or PDF by its ending.
+        A file to write: PNG, SVG or PDF by its file extension.
     point_size : float, optional
-        The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
+        The diameter of a point in 1/72 inch. By default it depends on the number of points.
     legend : bool, default True
-        Whether to draw a legend of up to 30 classes, to write more of them on the maps, or to draw a color bar.
+        Whether to draw a legend (up to 30 classes), to write the names on the maps (up to 100), or to draw a color
+        bar (amounts).
 
     Returns
     -------
     Figure
-        The figure, which ``pyplot`` does not know of.
+        The figure, which ``pyplot`` does not track.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def compare(
     values = check_labels(labels, len(next(iter(named.values()))))
     _check_size(point_size, "compare")
     check_path(path, "compare")
-    rows = -(-len(named) // MOST_COLUMNS)
+    rows = -(-len(named) // MAX_COLUMNS)
     columns = -(-len(named) // rows)
     above = 0.35 if k is None else 0.55
     figure = new_figure(PANEL * columns, (PANEL + above) * rows + (0.4 if title else 0), wspace=0.04, hspace=0.06)
@@ -171,12 +172,12 @@ def compare(
     if legend and coloring.scale is not None:
         figure.set_figwidth(figure.get_figwidth() + 0.8)
         _add_bar(figure, coloring, panels)
-    elif legend and 0 < len(coloring.names) <= LEGEND_CLASSES:
+    elif legend and 0 < len(coloring.names) <= MAX_LEGEND_CLASSES:
         _add_legend(figure, coloring)
     figure.draw_without_rendering()  # so that the layout is final
     for ax, points in zip(panels, named.values(), strict=True):
         _draw(ax, points, coloring, point_size)
-        if legend and LEGEND_CLASSES < len(coloring.names) <= MOST_CLASSES:
+        if legend and MAX_LEGEND_CLASSES < len(coloring.names) <= MOST_CLASSES:
             name_classes(ax, points, coloring)
     save(figure, path)
     return figure
@@ -188,29 +189,31 @@ def _check_size(point_size: float | None, caller: str) -> None:
 
 
 def _errors(named: dict[str, Floats], values: NDArray[Any], coloring: Coloring, k: int) -> dict[str, float]:
-    from tsee.metrics import knn_error  # with torch, which a picture alone can do without
+    from tsee.metrics import knn_error  # imports torch, which a figure without errors does not need
 
     if not coloring.names:
-        raise ValueError("The 'k' parameter of compare needs labels that are classes: leave it out, or give such.")
+        raise ValueError(
+            "The 'k' parameter of compare needs labels that are classes: leave it out, or give such labels."
+        )
     known = coloring.known
     return {name: knn_error(Y[known], values[known], k=k)[k] for name, Y in named.items()}
 
 
 def _lay_out(ax: Axes) -> None:
-    """The directions and units of a map mean nothing, but its scales are equal."""
+    """Remove the axes, since directions and units of a map have no meaning, and make both scales equal."""
     ax.set_axis_off()
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.03)
 
 
 def _draw(ax: Axes, points: Floats, coloring: Coloring, size: float | None) -> None:
-    """Draw points as dots or as shades of their density: those without a label, then the others over them."""
-    for chosen, n_alike in ((~coloring.known, len(points)), (coloring.known, int(coloring.known.sum()))):
+    """Draw points as dots or as an image of their density: first those without a label, then the others over them."""
+    for chosen, n_drawn in ((~coloring.known, len(points)), (coloring.known, int(coloring.known.sum()))):
         if not chosen.any():
             continue
-        # A few points with a label are large enough to be found among very many without.
-        diameter = size or _diameter(ax, n_alike)
-        if int(chosen.sum()) > MOST_DOTS:
+        # A few labeled points are large enough to be found among very many unlabeled ones.
+        diameter = size or _diameter(ax, n_drawn)
+        if int(chosen.sum()) > MAX_DOTS:
             shade(ax, points[chosen], *coloring.mixing(chosen), diameter)
         else:
             _draw_dots(ax, points[chosen], coloring.colors[chosen], diameter)
@@ -224,7 +227,7 @@ def _draw_dots(ax: Axes, points: Floats, colors: Floats, diameter: float) -> Non
 
 
 def _diameter(ax: Axes, n_points: int) -> float:
-    """Of a point in 1/72 inch: side by side, all of them would cover a fifth of the axes."""
+    """The diameter of a point in 1/72 inch: next to one another, all points would cover a fifth of the axes."""
     area = ax.bbox.width * ax.bbox.height * (72 / ax.figure.dpi) ** 2
     return float(np.clip(np.sqrt(area / 5 / n_points), 0.8, 5))
 
@@ -235,14 +238,14 @@ def _add_bar(figure: Any, coloring: Coloring, ax: Any) -> None:
 
 
 def _add_legend(figure: Figure, coloring: Coloring) -> None:
-    """The classes in a row below all maps, or in as few as hold them."""
+    """List the classes below all maps, in as few rows as possible."""
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], linestyle="none", marker="o", markersize=7, color=color, markeredgewidth=0)
         for color in coloring.palette
     ]
-    column = (6.5 * max(len(name) for name in coloring.names) + 30) / 72  # about its width in inches
+    column = (6.5 * max(len(name) for name in coloring.names) + 30) / 72  # approximate width in inches
     columns = int(np.clip(figure.get_figwidth() / column, 1, len(handles)))
     figure.set_figheight(figure.get_figheight() + 0.15 + 0.22 * -(-len(handles) // columns))
     figure.legend(

@@ -1,4 +1,4 @@
-"""Very many points as one image: how many there are shades it, what they are on average colors it."""
+"""Very many points as one image: their number gives the opacity of a pixel, their average gives its color."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 __all__ = ["shade"]
 
-# How much of its color a lone point has, where the densest place has all of it.
-FAINTEST = 0.4
-# The densest place is that of this quantile of all pixels with points: a few doublets would else pale the rest.
-FULL = 0.999
-# A disc covers a pixel in 64ths; less than one is a rounding error.
-LEAST = 0.5 / 64
+# The opacity of a single point; the densest pixels have 1.
+LOWEST_OPACITY = 0.4
+# Pixels from this quantile of counts on are opaque: otherwise a few pixels of duplicates would make all others pale.
+OPAQUE_QUANTILE = 0.999
+# A disc covers a pixel in steps of 1/64; less than half a step is a rounding error.
+MIN_COVERED = 0.5 / 64
 
 
 def shade(ax: Axes, points: Floats, features: Floats, paint: Callable[[Floats], Floats], diameter: float) -> None:
-    """Draw points as an image of the size that the axes have in a file, each a disc of a diameter in 1/72 inch.
+    """Draw points as one image, as large as the axes are in a file; each point is a disc of a diameter in 1/72 inch.
 
-    The mean of the features of the points on a pixel is painted, (pixels, f) to (pixels, 3). The layout of the
-    figure must be final.
+    ``paint`` turns the mean features of the points on each pixel, (pixels, f), into colors, (pixels, 3). The layout
+    of the figure must be final.
     """
     from matplotlib.image import AxesImage
 
@@ -41,9 +41,9 @@ def shade(ax: Axes, points: Floats, features: Floats, paint: Callable[[Floats], 
     inside = ((cells >= 0) & (cells < (width, height))).all(1)
     index = (cells[:, 1] * width + cells[:, 0])[inside]
     disc = _disc(diameter * DPI / 72)
-    counts = _spread(index, None, (height, width), disc)
-    covered = counts > LEAST
-    means = [_spread(index, each, (height, width), disc)[covered] / counts[covered] for each in features[inside].T]
+    counts = _sums(index, None, (height, width), disc)
+    covered = counts > MIN_COVERED
+    means = [_sums(index, each, (height, width), disc)[covered] / counts[covered] for each in features[inside].T]
     picture = np.zeros((height, width, 4))
     picture[covered, :3] = paint(np.stack(means, axis=1))
     picture[covered, 3] = _opacity(counts[covered])
@@ -54,28 +54,28 @@ def shade(ax: Axes, points: Floats, features: Floats, paint: Callable[[Floats], 
 
 
 def _disc(diameter: float) -> Floats:
-    """How much of each pixel around its middle one a disc covers, the middle one wholly."""
+    """The share of each pixel that a disc covers; the middle pixel counts as covered entirely."""
     reach = int(np.ceil(diameter / 2))
-    fine = (np.arange(-reach * 8 - 4, reach * 8 + 4) + 0.5) / 8  # eight places a pixel, each way
+    fine = (np.arange(-reach * 8 - 4, reach * 8 + 4) + 0.5) / 8  # eight samples per pixel, in both directions
     covered = np.hypot(fine[:, None], fine[None, :]) <= diameter / 2
     disc: Floats = covered.reshape(2 * reach + 1, 8, 2 * reach + 1, 8).mean((1, 3))
     disc[reach, reach] = 1
     return disc
 
 
-def _spread(index: NDArray[np.int64], feature: Floats | None, shape: tuple[int, int], disc: Floats) -> Floats:
-    """For each pixel the sum of a feature of the points whose disc covers it, or without a feature their number."""
+def _sums(index: NDArray[np.int64], feature: Floats | None, shape: tuple[int, int], disc: Floats) -> Floats:
+    """For each pixel, the sum of a feature over the points whose discs cover it; without a feature, their number."""
     from scipy.signal import oaconvolve
 
     sums = np.bincount(index, feature, minlength=shape[0] * shape[1]).reshape(shape)
-    spread: Floats = oaconvolve(sums.astype(np.float64), disc, mode="same")
-    return spread
+    summed: Floats = oaconvolve(sums.astype(np.float64), disc, mode="same")
+    return summed
 
 
 def _opacity(counts: Floats) -> Floats:
-    """From faint to full by the logarithm of counts; below one point, at the edge of a disc, in proportion."""
+    """Opacity by the logarithm of counts; in proportion to counts below one, at the edge of a disc."""
     whole = counts.clip(1)
-    dense = max(1.01, float(np.quantile(whole, FULL)))
+    dense = max(1.01, float(np.quantile(whole, OPAQUE_QUANTILE)))
     tone = (np.log(whole) / np.log(dense)).clip(0, 1)
-    opacity: Floats = counts.clip(0, 1) * (FAINTEST + (1 - FAINTEST) * tone)
+    opacity: Floats = counts.clip(0, 1) * (LOWEST_OPACITY + (1 - LOWEST_OPACITY) * tone)
     return opacity

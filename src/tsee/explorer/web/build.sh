@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes explorer.min.js, and the licenses of what is in it, of the sources: needs Node.js and npm.
+# Builds explorer.min.js from the sources, and LICENSES.txt of the software in it. Needs Node.js and npm.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -7,13 +7,13 @@ npm ci --no-audit --no-fund --silent
 options=(--bundle --minify --target=es2022 --charset=utf8 --legal-comments=none --log-level=warning)
 mkdir -p node_modules/.built
 npx wat2wasm source/product.wat -o node_modules/.built/product.wasm
-# regl without its checks, which are for those who write shaders, is half the size.
+# regl without its checks, which only help to write shaders, is half the size.
 options+=(--alias:regl=regl/dist/regl.unchecked.js)
-# The worker is a text inside the page's script, which starts it from there.
+# The worker is a text inside the page's script, which starts it.
 npx esbuild source/worker.js "${options[@]}" --format=iife --loader:.wasm=binary --outfile=node_modules/.built/worker.txt
 npx esbuild source/main.js "${options[@]}" --format=iife --loader:.txt=text --outfile=node_modules/.built/explorer.js
-# Inside an HTML page, "</script" ends the script wherever it stands. The first line says of which sources it was
-# made, so that a test can tell when it was not made again.
+# Inside an HTML page, "</script" ends the script wherever it is. The first line is a hash of the sources, so that a
+# test can tell if they changed since the build.
 {
     echo "// $(cat build.sh package-lock.json source/* | sha256sum | cut -d ' ' -f 1)"
     sed 's#</script#<\\/script#g' node_modules/.built/explorer.js

@@ -5,10 +5,10 @@ import { counted, many, plain } from './columns.js';
 import { boxOf, disc } from './drawing.js';
 import { csvLine, download, h, icon, iconButton } from './elements.js';
 
-// Rows that are further from their nearest exemplar than this share of known rows are unlike these.
+// A row is unlike the data of the map if it is farther from its nearest exemplars than this share of known rows.
 const NOVEL = 0.99;
 const LINE = 30; // the height of a line of the list, in pixels
-const REACH = 10;
+const HOVER_RADIUS = 10; // pixels
 
 export class Additions {
   constructor(page, element) {
@@ -19,11 +19,11 @@ export class Additions {
     this.listen();
   }
 
-  // For scripts: what was placed.
+  // For scripts: the positions and the novelty of the new rows.
   rows() {
     if (!this.batch) return null;
-    const { places, novelty } = this.batch;
-    return { places: Array.from(places), novelty: novelty && Array.from(novelty) };
+    const { positions, novelty } = this.batch;
+    return { positions: Array.from(positions), novelty: novelty && Array.from(novelty) };
   }
 
   // ---- taking rows ----
@@ -85,12 +85,12 @@ export class Additions {
       h('h2', {}, 'Place new rows'),
       model
         ? [
-            h('p', {}, 'The network that drew this map is inside this page. It places your rows here, in your browser: nothing is sent anywhere.'),
-            h('label', { className: 'drop', htmlFor: 'file' }, icon('drop'), h('span', {}, h('b', {}, 'Choose a CSV file'), ' or drop one anywhere'), chooser),
+            h('p', {}, 'This page contains the network that made the map. It places your rows here, in your browser: nothing is sent anywhere.'),
+            h('label', { className: 'drop', htmlFor: 'file' }, icon('drop'), h('span', {}, h('b', {}, 'Choose a CSV file'), ' or drop it anywhere on this page'), chooser),
             text,
             this.expected(),
           ]
-        : h('p', {}, 'This map was drawn by a network of a kind that the page cannot run. New rows can be placed with Python: estimator.transform(rows).'),
+        : h('p', {}, 'This map was made by a network that the page cannot run. Place new rows with Python: estimator.transform(rows).'),
       this.bar,
       this.said,
       h(
@@ -107,13 +107,13 @@ export class Additions {
   expected() {
     const { features, nFeatures } = this.model;
     if (!features) {
-      return h('p', { className: 'quiet' }, `Expected: ${many(nFeatures, 'numeric column')}, in the order of the data that the map was made of.`);
+      return h('p', { className: 'quiet' }, `Expected: ${many(nFeatures, 'numeric column')}, in the order of the data that the map was learned from.`);
     }
     const first = features.slice(0, 12);
     return h(
       'p',
       { className: 'quiet expected' },
-      `Expected: ${many(nFeatures, 'column')}, in any order, and others if you like. `,
+      `Expected: ${many(nFeatures, 'column')}, in any order. Other columns are kept. `,
       first.map((name) => h('code', {}, name)),
       features.length > first.length ? ` and ${counted(features.length - first.length)} more` : '',
     );
@@ -132,7 +132,7 @@ export class Additions {
     this.worker = new Worker(url);
     URL.revokeObjectURL(url);
     const { arrays } = this.page.data;
-    const needed = ['mean', 'basis', 'exemplarInputs', 'exemplarPlaces', 'noveltyShares', 'noveltyDistances'];
+    const needed = ['mean', 'spread', 'basis', 'exemplarInputs', 'exemplarPositions', 'noveltyShares', 'noveltyDistances'];
     for (const step of this.model.steps) needed.push(step.weight, step.bias);
     this.worker.postMessage({
       kind: 'begin',
@@ -149,7 +149,7 @@ export class Additions {
     this.start();
     this.said.hidden = true;
     this.bar.hidden = false;
-    this.bar.removeAttribute('value'); // until the rows are read, how long it takes is not known
+    this.bar.removeAttribute('value'); // until the rows are read, the time left is unknown
     this.worker.postMessage({ kind: 'place', content, source });
   }
 
@@ -165,22 +165,22 @@ export class Additions {
     this.said.hidden = false;
   }
 
-  show({ source, places, novelty, columns }) {
+  show({ source, positions, novelty, columns }) {
     this.dialog?.close();
     const { scene } = this.page;
-    const n = places.length / 2;
+    const n = positions.length / 2;
     const x = new Float32Array(n);
     const y = new Float32Array(n);
-    for (let i = 0; i < n; i++) [x[i], y[i]] = scene.fromMap(places[2 * i], places[2 * i + 1]);
+    for (let i = 0; i < n; i++) [x[i], y[i]] = scene.fromMap(positions[2 * i], positions[2 * i + 1]);
     const novel = new Uint8Array(n);
     if (novelty) for (let i = 0; i < n; i++) novel[i] = novelty[i] > NOVEL ? 1 : 0;
     const order = Array.from({ length: n }, (_, i) => i).sort((a, b) => novel[b] - novel[a] || a - b);
     const label = columns.find((column) => new Set(column.values).size === n);
-    this.batch = { source, n, places, novelty, columns, x, y, novel, order, label, since: performance.now() };
+    this.batch = { source, n, positions, novelty, columns, x, y, novel, order, label, since: performance.now() };
     this.list();
     scene.stepBack(true);
     this.page.inset();
-    // The map and the new rows, should some be outside of it.
+    // Show the map and the new rows, even if some are outside of it.
     const all = boxOf([...Array(n).keys()], x, y);
     const [w, t] = scene.half;
     if (all.x < -w || all.y < -t || all.x + all.width > w || all.y + all.height > t) {
@@ -195,7 +195,7 @@ export class Additions {
     this.drop();
   }
 
-  // A short fall onto the map.
+  // The new rows fall onto the map.
   drop() {
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
     if (still) this.batch.since = -1e9;
@@ -219,10 +219,10 @@ export class Additions {
 
   list() {
     const { batch, element, model } = this;
-    const odd = batch.novel.reduce((sum, value) => sum + value, 0);
+    const unlike = batch.novel.reduce((sum, value) => sum + value, 0);
     const inner = h('div', { style: { height: `${batch.n * LINE}px` } });
     const scroll = h('div', { className: 'rows', tabIndex: 0, 'aria-label': 'New rows', onscroll: () => fill() }, inner);
-    // Of many rows, only those in sight are elements.
+    // Only the rows in view are elements.
     const fill = () => {
       const from = Math.max(0, Math.floor(scroll.scrollTop / LINE) - 4);
       const to = Math.min(batch.n, from + Math.ceil((scroll.clientHeight || 300) / LINE) + 8);
@@ -235,12 +235,12 @@ export class Additions {
         h('h2', { title: batch.source }, batch.source),
         iconButton('close', 'Remove the new rows', () => this.clear()),
       ),
-      h('p', { className: 'quiet' }, `${many(batch.n, 'new row')}${odd ? `, ${counted(odd)} unlike the data of the map` : ''}`),
+      h('p', { className: 'quiet' }, `${many(batch.n, 'new row')}${unlike ? `, ${counted(unlike)} unlike the data of the map` : ''}`),
       scroll,
-      h('button', { type: 'button', className: 'text', id: 'save-new', onclick: () => this.save() }, 'Download with places'),
+      h('button', { type: 'button', className: 'text', id: 'save-new', onclick: () => this.save() }, 'Download with positions'),
     );
-    if (model.placedElsewhere) {
-      element.append(h('p', { className: 'quiet fine' }, 'Placed by the network alone; transform in Python places among the exemplars.'));
+    if (model.forwardOnly) {
+      element.append(h('p', { className: 'quiet fine' }, 'Placed by the network alone. In Python, transform places them among the exemplars.'));
     }
     element.hidden = false;
     fill();
@@ -277,17 +277,17 @@ export class Additions {
     this.page.scene.look({ x: x[row] - side / 2, y: y[row] - side / 2, width: side, height: side });
   }
 
-  // The new row at a place on the screen, or -1.
+  // The new row at a position on the screen, or -1.
   at([left, top]) {
     if (!this.batch) return -1;
     const { x, y, n } = this.batch;
     let best = -1;
-    let least = REACH * REACH;
+    let least = HOVER_RADIUS * HOVER_RADIUS;
     for (let i = 0; i < n; i++) {
       const [a, b] = this.page.scene.toScreen(x[i], y[i]);
-      const away = (a - left) ** 2 + (b - top) ** 2;
-      if (away < least) {
-        least = away;
+      const squared = (a - left) ** 2 + (b - top) ** 2;
+      if (squared < least) {
+        least = squared;
         best = i;
       }
     }
@@ -298,7 +298,7 @@ export class Additions {
   card(row, card, at) {
     const { batch } = this;
     const lines = batch.columns.map((column) => [column.name, column.values[row]]);
-    if (batch.novel[row]) lines.push(['unlike the map’s data', `further than ${(100 * Math.min(batch.novelty[row], 0.999)).toFixed(1)} % of it`]);
+    if (batch.novel[row]) lines.push(['unlike the map’s data', `farther than ${(100 * Math.min(batch.novelty[row], 0.999)).toFixed(1)} % of it`]);
     card.show(null, lines, this.fill(row), `new row ${counted(row + 1)}`, at);
   }
 
@@ -342,7 +342,7 @@ export class Additions {
   }
 
   save() {
-    const { places, novelty, columns, n } = this.batch;
+    const { positions, novelty, columns, n } = this.batch;
     const head = ['row', ...columns.map((column) => column.name), 'tsee1', 'tsee2', ...(novelty ? ['novelty'] : [])];
     const lines = [csvLine(head)];
     for (let i = 0; i < n; i++) {
@@ -350,8 +350,8 @@ export class Additions {
         csvLine([
           String(i + 1),
           ...columns.map((column) => column.values[i]),
-          plain(places[2 * i]),
-          plain(places[2 * i + 1]),
+          plain(positions[2 * i]),
+          plain(positions[2 * i + 1]),
           ...(novelty ? [plain(novelty[i])] : []),
         ]),
       );

@@ -1,10 +1,10 @@
-// The card beside a point: its picture and what is known of it.
+// The card next to a point: its picture and its columns.
 
 import { counted } from './columns.js';
 import { h } from './elements.js';
 
-const LINES = 10;
-const LETTERS = 220;
+const MAX_LINES = 10;
+const MAX_LETTERS = 220;
 
 export class Card {
   constructor(element, data, columns) {
@@ -25,28 +25,28 @@ export class Card {
   }
 
   show(picture, lines, color, foot, at) {
-    const known = lines.filter(([, value]) => value !== '').slice(0, LINES);
-    const parts = known.map(([name, value], place) => [
+    const known = lines.filter(([, value]) => value !== '').slice(0, MAX_LINES);
+    const parts = known.map(([name, value], line) => [
       h('dt', {}, name),
       h(
         'dd',
-        { className: place === 0 && color ? 'first' : '' },
-        place === 0 && color ? h('i', { style: { background: color } }) : null,
-        value.length > LETTERS ? value.slice(0, LETTERS) + '…' : value,
+        { className: line === 0 && color ? 'first' : '' },
+        line === 0 && color ? h('i', { style: { background: color } }) : null,
+        value.length > MAX_LETTERS ? value.slice(0, MAX_LETTERS) + '…' : value,
       ),
     ]);
     this.element.replaceChildren(
       ...[picture, known.length ? h('dl', {}, parts) : null, h('footer', {}, foot)].filter(Boolean),
     );
     this.element.hidden = false;
-    this.place(at);
+    this.moveTo(at);
   }
 
-  // Beside the pointer, on the side where there is room.
-  place([left, top]) {
+  // Next to the pointer, on the side with room.
+  moveTo([left, top]) {
     const { offsetWidth: width, offsetHeight: height } = this.element;
     if (window.innerWidth <= 640) {
-      // Not under the finger: at the other end of the screen.
+      // At the other end of the screen, so that the finger does not cover it.
       const y = top > window.innerHeight / 2 ? 76 : window.innerHeight - height - 72;
       this.element.style.transform = `translate(${Math.round((window.innerWidth - width) / 2)}px, ${Math.round(y)}px)`;
       return;
@@ -58,14 +58,14 @@ export class Card {
   }
 }
 
-// A function from a row to a canvas with its picture, or to null for a row that has none.
+// A function from a row to a canvas with its picture, or to null if it has none.
 function pictures(data) {
   if (!data.pictures) return null;
   const { height, width, colors, pixels, rows } = data.pictures;
   const all = data.arrays[pixels];
-  const place = rows && new Map(Array.from(data.arrays[rows], (row, at) => [row, at]));
+  const index = rows && new Map(Array.from(data.arrays[rows], (row, at) => [row, at]));
   return (row) => {
-    const at = place ? place.get(row) : row;
+    const at = index ? index.get(row) : row;
     if (at === undefined) return null;
     const canvas = h('canvas', { width, height, className: 'picture', role: 'img', 'aria-label': 'Picture of this row' });
     const context = canvas.getContext('2d');

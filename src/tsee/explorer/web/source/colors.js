@@ -1,16 +1,16 @@
-// Colors that are told apart by normal, red-, green- and blue-blind sight, on light and on dark ground.
+// Colors that are distinct in normal vision and in color blindness, on a light and on a dark background.
 
-// Machado et al. 2009, severity 1; in linear RGB.
-const SIGHTS = [
+// Normal vision and red, green and blue color blindness (Machado et al. 2009, severity 1), in linear RGB.
+const VISIONS = [
   [1, 0, 0, 0, 1, 0, 0, 0, 1],
   [0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998],
   [0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.01182, 0.04294, 0.968881],
   [1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.3039],
 ];
-// Beyond this many, colors repeat.
-const MOST = 60;
+// More categories than this repeat colors.
+const MAX_COLORS = 60;
 
-// matplotlib's viridis, sixteenths. Each ground lacks the end that is hardly seen on it.
+// matplotlib's viridis in sixteenths. Each background omits the end that is hard to see on it.
 const VIRIDIS = [
   '#440154', '#48186a', '#472d7b', '#424086', '#3b528b', '#33638d', '#2c728e', '#26828e', '#21918c',
   '#1fa088', '#28ae80', '#3fbc73', '#5ec962', '#84d44b', '#addc30', '#d8e219', '#fde725',
@@ -46,10 +46,10 @@ function oklab([r, g, b]) {
   ];
 }
 
-// A color as each kind of sight has it: 12 numbers.
+// A color as each kind of vision sees it: 12 numbers.
 function seen(rgb) {
   const [r, g, b] = rgb.map(linear);
-  return SIGHTS.flatMap((m) =>
+  return VISIONS.flatMap((m) =>
     oklab([0, 3, 6].map((row) => Math.min(1, Math.max(0, m[row] * r + m[row + 1] * g + m[row + 2] * b)))),
   );
 }
@@ -64,7 +64,7 @@ function apart(a, b) {
 
 const extended = new Map();
 
-// The first ten are the base colors; each further one is, of many candidates, the furthest from those before it.
+// The first ten are the base colors; each further one is the candidate that is farthest from those before it.
 function extend(base, theme) {
   if (extended.has(theme)) return extended.get(theme);
   const colors = [...base];
@@ -82,7 +82,7 @@ function extend(base, theme) {
   }
   const from = (point) => candidates.forEach((c) => (c.least = Math.min(c.least, apart(c.seen, point))));
   base.forEach((hex) => from(seen(rgbOf(hex))));
-  while (colors.length < MOST) {
+  while (colors.length < MAX_COLORS) {
     const best = candidates.reduce((a, b) => (b.least > a.least ? b : a));
     colors.push(hexOf(best.rgb));
     from(best.seen);
@@ -91,7 +91,7 @@ function extend(base, theme) {
   return colors;
 }
 
-// One color a category. Up to ten have those of tsee's still pictures; of more, the most frequent are told apart best.
+// One color for each category. Up to ten have the colors of tsee.plots; of more, the most frequent are the most distinct.
 export function categoryColors(base, theme, counts) {
   if (counts.length <= base.length) return base.slice(0, counts.length);
   const colors = extend(base, theme);

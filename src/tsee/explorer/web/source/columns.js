@@ -1,4 +1,4 @@
-// The columns of the map's rows: their values, what they count, and where a word stands in them.
+// The columns of the map's rows: their values, their counts, and the rows in which a word occurs.
 
 export function columnsOf(data) {
   return data.columns.map((column) => {
@@ -45,7 +45,7 @@ function rangeOf(values) {
   const known = values.filter(Number.isFinite).sort();
   const at = (share) => known[Math.round(share * (known.length - 1))];
   const [least, most] = known.length ? [at(0), at(1)] : [0, 1];
-  // The hundredth at each end shares a color: a few extremes would else leave one to all the rest.
+  // The lowest and the highest 1 % share a color each: otherwise a few extremes would leave one color for all others.
   let [low, high] = known.length ? [at(0.01), at(0.99)] : [0, 1];
   if (!(high > low)) [low, high] = [least, most];
   if (!(high > low)) high = low + 1;
@@ -65,7 +65,7 @@ function textColumn({ name }, bytes, lengths) {
     search(word, found) {
       lower ??= all.toLowerCase();
       if (lower.length !== all.length) {
-        // Some letters grow when they are lowered: the places of others are then not where they were.
+        // Some letters become longer in lower case, which shifts the letters after them.
         for (let i = 0; i < lengths.length; i++) if (text(i).toLowerCase().includes(word)) found[i] = 1;
         return;
       }
@@ -93,11 +93,14 @@ function rowAt(starts, position) {
   return low;
 }
 
-// A number as it was written before it became one of single precision.
+// A number without the digits that single precision adds.
 export function plain(value) {
   if (Number.isInteger(value)) return String(value);
   return String(Number(value.toPrecision(7)));
 }
+
+// A number of a scale: whole numbers in full, others with four digits.
+export const short = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4))));
 
 export const counted = (n) => n.toLocaleString('en-US');
 export const many = (n, one, more = one + 's') => `${counted(n)} ${n === 1 ? one : more}`;

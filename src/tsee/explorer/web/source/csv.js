@@ -1,15 +1,16 @@
-// New rows from a text of separated values, checked as tsee.files checks one, and refused in the same words.
+// New rows from a text of separated values, checked as in tsee.files and refused in the same words.
 
 const MISSING = new Set(['', 'na', 'n/a', 'nan', 'null', 'none', '#n/a', '<na>', '?', '-nan']);
 const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
+const DECIMAL_COMMA = /^\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*$/i;
 const IDENTIFIER =
   /^(.*[_\-. ])?(id|ids|idx|index|key|uuid|guid|barcode|name|rowid|rownames)$|^unnamed: 0$|^__index_level_\d+__$/i;
-// Fields by which the types of the columns are decided.
+// The first fields, which decide the types of the columns.
 const FIRST_FIELDS = 2 ** 18;
 
 export class BadData extends Error {}
 
-// { names, rows: [fields], lines: [where each begins], headless }
+// { names, rows: [fields], lines: [the line where each row begins], headless, decimal: '.' or ',' }
 export function readTable(text, source) {
   if (text.startsWith('\ufeff')) text = text.slice(1);
   const head = /^.*\S.*$/m.exec(text)?.[0] ?? '';
@@ -23,10 +24,11 @@ export function readTable(text, source) {
     records.push(fields);
     lines.push(line);
   }
-  const headless = records.length > 0 && isData(records[0]);
+  const { decimal, mixed } = decimalOf(records, delimiter);
+  const headless = records.length > 0 && isData(records[0], decimal);
   const names = headless
     ? records[0].map((_, i) => `column${i + 1}`)
-    : uniqueNames((records[0] ?? []).map((name, i) => (i === 0 ? name.replace(/^#+/, '') : name)));
+    : namesOf((records[0] ?? []).map((name, i) => (i === 0 ? name.replace(/^#+/, '') : name)), source);
   if (!headless) {
     records.shift();
     lines.shift();
@@ -40,7 +42,7 @@ export function readTable(text, source) {
       );
     }
   });
-  return { names, rows: records, lines, headless, delimiter, source };
+  return { names, rows: records, lines, headless, delimiter, decimal, mixed, source };
 }
 
 // The positions of the features in the order of the model, and of the other columns.
@@ -48,21 +50,22 @@ export function matchColumns(table, model) {
   const { names, source } = table;
   let features;
   if (model.features && !(table.headless && names.length === model.nFeatures)) {
-    const place = new Map(names.map((name, i) => [name, i]));
-    const missing = model.features.filter((name) => !place.has(name));
+    const positions = new Map(names.map((name, i) => [name, i]));
+    const missing = model.features.filter((name) => !positions.has(name));
     if (missing.length) {
-      const close = [...new Set(missing.slice(0, 8).flatMap((name) => closeTo(name, names)))];
+      const asked = new Set(model.features);
+      const others = names.filter((name) => !asked.has(name));
+      const close = [...new Set(missing.slice(0, 8).flatMap((name) => closeTo(name, others)))];
       const hint = close.length ? `did you mean ${listed(close)}?` : `it has ${listed(names)}.`;
       throw new BadData(`${quoted(source)} has no column${missing.length > 1 ? 's' : ''} ${listed(missing)}: ${hint}`);
     }
-    features = model.features.map((name) => place.get(name));
+    features = model.features.map((name) => positions.get(name));
   } else {
     features = names.map((_, i) => i);
     if (names.length !== model.nFeatures) features = features.filter((i) => isFeature(table, i));
     if (features.length !== model.nFeatures) {
-      const [first] = table.rows;
-      if (table.delimiter !== ',' && first.some((field) => /^\s*[-+]?\d+,\d+\s*$/.test(field))) {
-        throw new BadData(`${quoted(source)} has numbers with a decimal comma: write them with a point.`);
+      if (table.mixed) {
+        throw new BadData(`${quoted(source)} mixes decimal commas and decimal points: write all numbers with a point.`);
       }
       throw new BadData(
         `${quoted(source)} has ${features.length} numeric column${features.length === 1 ? '' : 's'}, but the map was ` +
@@ -81,9 +84,9 @@ export function numbersOf(table, features, from, to) {
   for (let row = from; row < to; row++) {
     const fields = table.rows[row];
     for (let i = 0; i < width; i++) {
-      const field = fields[features[i]];
+      const field = pointed(fields[features[i]], table.decimal);
       const value = Number(field);
-      // Number takes more than numbers: blanks, and 0x10.
+      // Number also takes blanks and 0x10.
       const good = field.length === 1 ? field > ' ' : NUMBER.test(field);
       if (!good || value - value !== 0) refuseField(table, row, features[i]);
       values[(row - from) * width + i] = value;
@@ -99,21 +102,24 @@ function refuseField(table, row, column) {
     const what = field.trim() ? ` (${quoted(field.trim())})` : '';
     throw new BadData(`${where}: the value is missing${what}: fill it in, or remove that row.`);
   }
-  const infinite = /^\s*[+-]?inf(inity)?\s*$/i.test(field) || NUMBER.test(field);
-  throw new BadData(`${where}: ${quoted(field.slice(0, 40))} is not a ${infinite ? 'finite ' : ''}number: correct it.`);
+  const infinite = isNumber(field, table.decimal);
+  let advice = 'correct it.';
+  if (table.mixed) advice = 'the file mixes decimal commas and decimal points. Write all numbers with a point.';
+  else if (table.decimal === ',' && NUMBER.test(field)) advice = 'the file has decimal commas. Write this one with a comma, too.';
+  throw new BadData(`${where}: ${quoted(field.slice(0, 40))} is not a ${infinite ? 'finite ' : ''}number: ${advice}`);
 }
 
 function* recordsOf(text, delimiter, source) {
   let at = 0;
   let line = 1;
-  let quote = -1; // where the next one is
+  let quote = -1; // the position of the next one
   const fault = (from, what) =>
     new BadData(`${quoted(source)}, line ${from}: ${what}. Is a quote not closed? Correct that line.`);
   while (at < text.length) {
     let end = text.indexOf('\n', at);
     if (end < 0) end = text.length;
     if (quote < at) quote = text.indexOf('"', at);
-    if (quote < 0) quote = text.length; // and none is sought again
+    if (quote < 0) quote = text.length; // do not search again
     if (quote >= end) {
       let content = text.slice(at, end);
       if (content.endsWith('\r')) content = content.slice(0, -1);
@@ -122,7 +128,7 @@ function* recordsOf(text, delimiter, source) {
       line++;
       continue;
     }
-    // A record with quotes, which may go over several lines.
+    // A record with quotes may span several lines.
     const fields = [];
     const first = line;
     for (let ended = false; !ended; ) {
@@ -158,7 +164,7 @@ function* recordsOf(text, delimiter, source) {
   }
 }
 
-// The separator that the first line has most of.
+// The most frequent separator in the first line.
 function delimiterOf(line, source) {
   if (/\.(tsv|tab)(\.gz)?$/i.test(source)) return '\t';
   const bare = line.replace(/"[^"]*"/g, '');
@@ -167,23 +173,53 @@ function delimiterOf(line, source) {
   for (const mark of ['|', ';', ',', '\t']) {
     const count = bare.split(mark).length - 1;
     if (count > most) [best, most] = [mark, count];
+    // In a first line of numbers with decimal commas, commas can be more frequent than the separator.
+    if (mark !== ',' && count && line.split(mark).every((field) => isNumber(field, ','))) return mark;
   }
   return best;
 }
 
-const isNumber = (field) => NUMBER.test(field) || /^\s*[+-]?inf(inity)?\s*$/i.test(field);
+// If commas do not separate the fields, they can be decimal commas: they are if there are numbers with a comma and none
+// with a decimal point.
+function decimalOf(records, delimiter) {
+  let commas = false;
+  let points = false;
+  if (delimiter !== ',') {
+    for (const record of records.slice(0, firstRows(records[0] ?? []))) {
+      for (const field of record) {
+        if (field.includes(',')) commas ||= DECIMAL_COMMA.test(field);
+        else if (field.includes('.')) points ||= NUMBER.test(field);
+      }
+    }
+  }
+  return { decimal: commas && !points ? ',' : '.', mixed: commas && points };
+}
 
-// Whether a first row is data rather than names: numbers, and not those that count the columns.
-function isData(record) {
-  if (!record.every(isNumber)) return false;
+// The number of first rows, which decide the types of the columns.
+const firstRows = (record) => Math.max(1, Math.floor(FIRST_FIELDS / Math.max(1, record.length)));
+
+// A field with a decimal point instead of a decimal comma. In a file with decimal commas, 1.234 could mean 1234, so it
+// is not a number.
+function pointed(field, decimal) {
+  if (decimal === '.') return field;
+  return field.includes('.') ? 'ambiguous' : field.replace(',', '.');
+}
+
+function isNumber(field, decimal) {
+  return NUMBER.test(pointed(field, decimal)) || /^\s*[+-]?inf(inity)?\s*$/i.test(field);
+}
+
+// Whether a first row is data instead of names: all numbers, but not the numbers of the columns.
+function isData(record, decimal) {
+  if (!record.every((field) => isNumber(field, decimal))) return false;
   const counts = (first) => record.every((field, i) => field.trim() === String(first + i));
   return record.length === 1 || !(counts(0) || counts(1));
 }
 
+// Whether a column is a feature: mostly numbers, and not a number for each row.
 function isFeature(table, column) {
-  const most = Math.max(1, Math.floor(FIRST_FIELDS / table.names.length));
-  const values = table.rows.slice(0, most).map((row) => row[column]);
-  const numbers = values.filter(isNumber).length;
+  const values = table.rows.slice(0, firstRows(table.names)).map((row) => row[column]);
+  const numbers = values.filter((field) => isNumber(field, table.decimal)).length;
   const missing = values.filter((value) => MISSING.has(value.trim().toLowerCase())).length;
   if (!(numbers > 0 && 2 * numbers > values.length - missing)) return false;
   const name = table.names[column];
@@ -191,8 +227,16 @@ function isFeature(table, column) {
   return !(numbersRows && values.every((value) => /^\s*[-+]?\d+\s*$/.test(value)) && new Set(values).size === values.length);
 }
 
-function uniqueNames(header) {
-  const given = new Set(header.map((name) => name.trim()));
+// The names in a header, which must differ; columns without a name get one.
+function namesOf(header, source) {
+  const written = header.map((name) => name.trim()).filter(Boolean);
+  const given = new Set(written);
+  const repeated = [...given].filter((name) => written.indexOf(name) !== written.lastIndexOf(name));
+  if (repeated.length) {
+    throw new BadData(
+      `${quoted(source)} has several columns named ${listed(repeated)}: rename them in the header so that all names differ.`,
+    );
+  }
   const taken = new Set();
   return header.map((raw, position) => {
     let name = raw.trim();
@@ -222,7 +266,7 @@ function edits(a, b) {
   return above[b.length];
 }
 
-// As Python writes a text.
+// A text as Python's repr writes it.
 export function quoted(text) {
   const bare = text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\r', '\\r').replaceAll('\t', '\\t');
   return bare.includes("'") && !bare.includes('"') ? `"${bare}"` : `'${bare.replaceAll("'", "\\'")}'`;

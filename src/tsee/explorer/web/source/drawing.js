@@ -25,7 +25,7 @@ export function boxOf(rows, x, y) {
   return { x: left, y: low, width: right - left, height: high - low };
 }
 
-// Circles about places, few or many.
+// Circles around positions, few or many.
 export function rings(context, scene, { x, y }, look) {
   const room = Math.sqrt((scene.width * scene.height) / x.length);
   const radius = Math.min(6, Math.max(1.6, room / 12)) * Math.min(2, Math.max(1, Math.sqrt(scene.zoom)));

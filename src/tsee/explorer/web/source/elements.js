@@ -1,4 +1,4 @@
-// Elements of the page. Text is only ever set as text, so that no value can become markup.
+// Elements of the page. Values are always set as text, so that they can never become markup.
 
 const SVG = 'http://www.w3.org/2000/svg';
 

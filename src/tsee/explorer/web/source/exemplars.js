@@ -1,4 +1,4 @@
-// New rows among the exemplars: how far the nearest are, and the refined place (`among` in losses.py).
+// New rows among the exemplars: their novelty (placement/novelty.py) and their positions (placement/refined.py).
 
 import { BLOCK } from './network.js';
 
@@ -9,12 +9,12 @@ export class Exemplars {
     this.memory = memory;
     this.model = model;
     this.inputs = arrays.exemplarInputs;
-    this.places = arrays.exemplarPlaces;
+    this.positions = arrays.exemplarPositions;
     this.shares = arrays.noveltyShares;
     this.distances = arrays.noveltyDistances;
     const width = (this.width = model.nInputs);
     const n = (this.n = this.inputs.length / width);
-    // About their mean, where rounding loses the least in products.
+    // Centered, so that rounding costs the products the least.
     this.center = new Float64Array(width);
     for (let i = 0; i < this.inputs.length; i++) this.center[i % width] += this.inputs[i] / n;
     const centered = Float32Array.from(this.inputs, (value, i) => value - this.center[i % width]);
@@ -25,8 +25,8 @@ export class Exemplars {
     this.products = memory.reserve(BLOCK * this.matrix.rows);
   }
 
-  // For each of `count` inputs: the novelty of the row and, if they are wanted, its refined place.
-  of(network, count, places) {
+  // The novelty of the network's `count` inputs; if the placement is refined, `positions` are replaced.
+  of(network, count, positions) {
     const { memory, width, matrix } = this;
     const stride = matrix.length;
     const inputs = memory.view(network.inputs, BLOCK * stride);
@@ -36,24 +36,24 @@ export class Exemplars {
     }
     memory.product(this.queries, matrix.at, this.products, BLOCK, stride * 4, matrix.rows);
     const products = memory.view(this.products, BLOCK * matrix.rows);
-    const refined = places && this.model.placement === 'refined';
+    const refined = positions && this.model.placement === 'refined';
     const novelty = new Float32Array(count);
     for (let row = 0; row < count; row++) {
       const input = inputs.subarray(row * stride, row * stride + width);
       const scores = products.subarray(row * matrix.rows, row * matrix.rows + this.n);
-      // The distance that `gaps` of novelty.py has: from a few of the nearest, what the inputs leave out included.
+      // The same distance as `exemplar_distances` in Python, which includes what the inputs leave out.
       const near = Math.min(this.model.noveltyNeighbors, this.n);
-      const k = refined ? this.model.among.neighbors : near;
+      const k = refined ? this.model.refined.neighbors : near;
       const { indices, squared } = this.nearest(input, scores, Math.max(k, near));
       const mean = squared.slice(0, near).reduce((sum, value) => sum + value, 0) / near;
       novelty[row] = this.share(Math.sqrt(mean + network.outside[row]));
       indices.length = squared.length = k;
-      if (refined) places.set(this.settled(indices, squared), 2 * row);
+      if (refined) positions.set(this.settled(indices, squared), 2 * row);
     }
     return novelty;
   }
 
-  // The k nearest, by products and then, of a few more, by differences.
+  // The k nearest: a few more candidates by products, then the nearest of these by exact differences.
   nearest(input, scores, k) {
     const more = Math.min(this.n, k + MORE_CANDIDATES);
     const found = [];
@@ -79,7 +79,7 @@ export class Exemplars {
     return { indices: exact.slice(0, k).map((e) => e.index), squared: exact.slice(0, k).map((e) => e.sum) };
   }
 
-  // The share of known rows that are nearer to their nearest exemplar.
+  // The share of known rows that are nearer to their nearest exemplars.
   share(distance) {
     const { shares, distances } = this;
     if (!distances) return NaN;
@@ -91,23 +91,24 @@ export class Exemplars {
     return shares[at - 1] + (shares[at] - shares[at - 1]) * (gap > 0 ? (distance - distances[at - 1]) / gap : 1);
   }
 
+  // The position of a row among its nearest exemplars.
   settled(indices, squared) {
-    const { precision, rounding, settling } = this.model.among;
-    const place = (index) => [this.places[2 * index], this.places[2 * index + 1]];
-    if (squared[0] <= rounding * squared[squared.length - 1]) return place(indices[0]);
-    const weights = placeWeights(squared, precision);
-    const v = indices.map(place);
-    const away = (a, b) => (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2;
+    const { precision, rounding, settling } = this.model.refined;
+    const position = (index) => [this.positions[2 * index], this.positions[2 * index + 1]];
+    if (squared[0] <= rounding * squared[squared.length - 1]) return position(indices[0]);
+    const weights = neighborWeights(squared, precision);
+    const v = indices.map(position);
+    const squaredDistance = (a, b) => (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2;
     let best = v[0];
     let least = Infinity;
     for (const candidate of v) {
-      const loss = v.reduce((sum, other, j) => sum + weights[j] * Math.log1p(away(candidate, other)), 0);
+      const loss = v.reduce((sum, other, j) => sum + weights[j] * Math.log1p(squaredDistance(candidate, other)), 0);
       if (loss < least) [least, best] = [loss, candidate];
     }
     for (const factor of settling) {
       let [x, y, total] = [0, 0, 0];
       for (let j = 0; j < v.length; j++) {
-        const pull = weights[j] / (1 + away(v[j], best));
+        const pull = weights[j] / (1 + squaredDistance(v[j], best));
         x += pull * v[j][0];
         y += pull * v[j][1];
         total += pull;
@@ -118,8 +119,8 @@ export class Exemplars {
   }
 }
 
-// Gaussian weights in units of the gap between the first and one a third down the list (`place_weights` in layout.py).
-function placeWeights(squared, precision) {
+// Gaussian weights in units of the gap between the nearest and the one a third down the list (`neighbor_weights` in Python).
+function neighborWeights(squared, precision) {
   const gap = Math.max(squared[Math.floor(squared.length / 3)] - squared[0], 1e-30);
   const weights = squared.map((value) => Math.exp((-precision * (value - squared[0])) / gap));
   const total = weights.reduce((sum, weight) => sum + weight, 0);

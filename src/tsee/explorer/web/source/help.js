@@ -1,4 +1,4 @@
-// What the keys do, and what the page is.
+// Help: what the keys do, and what the page shows.
 
 import { counted, many } from './columns.js';
 import { h } from './elements.js';
@@ -7,11 +7,11 @@ const KEYS = [
   ['Drag, or arrow keys', 'move'],
   ['Wheel, pinch, + and −', 'zoom; 0 shows the whole map'],
   ['Shift and drag, or L', 'lasso; B for a box, V to move again'],
-  ['Names in the legend', 'click to show only these'],
+  ['Names in the legend', 'click to show only these categories'],
   ['/', 'search'],
-  ['N', 'place new rows; or drop or paste them anywhere'],
-  ['T, E, D', 'names, exemplars, dark or light'],
-  ['Esc', 'clear'],
+  ['N', 'place new rows; you can also drop or paste them anywhere'],
+  ['T, E, D', 'names, exemplars, dark or light background'],
+  ['Esc', 'clear the search, selection or filter'],
 ];
 
 export function help(data) {
@@ -19,13 +19,13 @@ export function help(data) {
   const dialog = h(
     'dialog',
     { className: 'help', onclose: () => dialog.remove(), onclick: (event) => event.target === dialog && dialog.close() },
-    h('h2', {}, 'Finding your way'),
+    h('h2', {}, 'Help'),
     h('dl', {}, KEYS.map(([key, means]) => [h('dt', {}, key), h('dd', {}, means)])),
     h(
       'p',
       { className: 'quiet' },
-      `A map of ${many(data.rows, 'row')} by ${data.method} of tsee ${data.version}. Near points are alike; directions mean nothing. `,
-      pictures ? `Pictures are here of ${counted(pictures)} rows. ` : '',
+      `A map of ${many(data.rows, 'row')}, made with ${data.method} of tsee ${data.version}. Points that are close together are similar; directions have no meaning. `,
+      pictures ? `The file contains pictures of ${counted(pictures)} rows. ` : '',
       'Everything is in this file: nothing is loaded, and nothing leaves your browser.',
     ),
     h('button', { type: 'button', className: 'plain', onclick: () => dialog.close() }, 'Close'),

@@ -1,12 +1,13 @@
-// What the colors mean, and which of them are shown: names to click, or a scale to draw a range on.
+// The legend: names to click, or a scale on which to drag a range, which decide the points that are shown.
 
 import { categoryColors, scaleColor, MISSING, FAINT } from './colors.js';
-import { counted, plain } from './columns.js';
+import { counted, short } from './columns.js';
 import { h, later } from './elements.js';
 
 const BINS = 64;
-const MANY = 20;
-const LISTED = 300;
+// More names than this are sorted by frequency, and can be searched.
+const MAX_UNSORTED = 20;
+const MAX_LISTED = 300;
 
 export class Legend {
   constructor(element, base, changed) {
@@ -14,8 +15,8 @@ export class Legend {
     this.base = base;
     this.changed = changed;
     this.column = null;
-    this.only = new Set(); // categories shown, all if it is empty; the code after the last is "missing"
-    this.range = null; // of numbers shown
+    this.only = new Set(); // the categories shown, all if empty; the code after the last one is "missing"
+    this.range = null; // of the numbers shown
   }
 
   show(column, theme) {
@@ -54,7 +55,7 @@ export class Legend {
     return codes;
   }
 
-  // Takes rows that the legend filters out from those that are shown.
+  // Marks rows that the legend filters out as not shown.
   filter(shown) {
     const { column, only, range } = this;
     if (only.size) {
@@ -96,18 +97,18 @@ export class Legend {
     const { names, counts } = column;
     this.colors = [...categoryColors(this.base[theme], theme, counts), MISSING[theme]];
     const order = names.map((_, i) => i);
-    if (names.length > MANY) order.sort((a, b) => counts[b] - counts[a] || a - b);
+    if (names.length > MAX_UNSORTED) order.sort((a, b) => counts[b] - counts[a] || a - b);
     const list = h('ul', { className: 'names', role: 'list' });
     const fill = () => {
       const word = (this.wanted || '').toLowerCase();
       const fits = order.filter((code) => names[code].toLowerCase().includes(word));
-      list.replaceChildren(...fits.slice(0, LISTED).map((code) => this.item(code, names[code], counts[code])));
-      if (fits.length > LISTED) list.append(h('li', { className: 'quiet' }, `and ${counted(fits.length - LISTED)} more`));
-      if (!fits.length) list.append(h('li', { className: 'quiet' }, 'No such name'));
+      list.replaceChildren(...fits.slice(0, MAX_LISTED).map((code) => this.item(code, names[code], counts[code])));
+      if (fits.length > MAX_LISTED) list.append(h('li', { className: 'quiet' }, `and ${counted(fits.length - MAX_LISTED)} more`));
+      if (!fits.length) list.append(h('li', { className: 'quiet' }, 'No matching name'));
       if (column.missing && !word) list.append(this.item(names.length, 'no value', column.missing));
     };
     fill();
-    if (names.length > MANY) {
+    if (names.length > MAX_UNSORTED) {
       const field = h('input', {
         type: 'search',
         className: 'find',
@@ -150,7 +151,7 @@ export class Legend {
 
   toggle(code) {
     if (!this.only.delete(code)) this.only.add(code);
-    // Only the marks change: the list stays where it was scrolled to, and the focus where it was.
+    // Only the marks change, so that the list keeps its scroll position and the focus.
     for (const button of this.element.querySelectorAll('button[data-code]')) {
       const on = this.only.has(Number(button.dataset.code));
       button.className = this.only.size && !on ? 'off' : '';
@@ -178,7 +179,7 @@ export class Legend {
       width: 3 * 216,
       height: 3 * 64,
       role: 'img',
-      'aria-label': `Scale from ${plain(low)} to ${plain(high)}`,
+      'aria-label': `Scale from ${short(low)} to ${short(high)}`,
     });
     const context = canvas.getContext('2d');
     const tallest = Math.max(...counts, 1);
@@ -205,13 +206,13 @@ export class Legend {
     const valueAt = (event) => {
       const box = canvas.getBoundingClientRect();
       const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
-      // At the ends, what lies beyond them is meant too.
+      // An end includes the values beyond it.
       return share <= 0.01 ? -Infinity : share >= 0.99 ? Infinity : low + share * (high - low);
     };
     const say = () => {
       const [a, b] = this.range || [-Infinity, Infinity];
-      ends.firstChild.textContent = plain(Number.isFinite(a) ? Number(a.toPrecision(3)) : low);
-      ends.lastChild.textContent = plain(Number.isFinite(b) ? Number(b.toPrecision(3)) : high);
+      ends.firstChild.textContent = Number.isFinite(a) ? short(a) : short(low);
+      ends.lastChild.textContent = Number.isFinite(b) ? short(b) : short(high);
     };
     const ends = h('div', { className: 'ends' }, h('span'), h('span'));
     canvas.addEventListener('pointerdown', (event) => {
@@ -236,7 +237,7 @@ export class Legend {
     say();
     this.element.append(canvas, ends);
     const notes = [];
-    if (least < low || most > high) notes.push(`from ${plain(least)} to ${plain(most)} in all`);
+    if (least < low || most > high) notes.push(`full range ${short(least)} to ${short(most)}`);
     if (missing) notes.push(`${counted(missing)} without a value`);
     notes.push('drag to show a range');
     this.element.append(h('p', { className: 'quiet' }, notes.join(' · ')));

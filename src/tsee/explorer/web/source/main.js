@@ -1,4 +1,4 @@
-// The page: what is shown of the map follows from the legend, the search and the selection.
+// The page: the legend, the search and the selection decide which points are shown.
 
 import { Additions } from './additions.js';
 import { Card } from './card.js';
@@ -11,12 +11,9 @@ import { Legend } from './legend.js';
 import { anchors, paintNames } from './names.js';
 import { unpack } from './payload.js';
 import { Scene } from './scene.js';
+import { LOOKS, remember, remembered } from './theme.js';
 
 const $ = (name) => document.getElementById(name);
-const LOOKS = {
-  light: { ground: '#fbfbf9', ink: '#1d2024' },
-  dark: { ground: '#121417', ink: '#eceef0' },
-};
 const narrow = matchMedia('(max-width: 640px)');
 
 class Page {
@@ -46,10 +43,10 @@ class Page {
     return { ...LOOKS[this.theme], font: 'ui-sans-serif, system-ui, sans-serif' };
   }
 
-  inScene(places) {
-    const x = new Float32Array(places.length / 2);
-    const y = new Float32Array(places.length / 2);
-    for (let i = 0; i < x.length; i++) [x[i], y[i]] = this.scene.fromMap(places[2 * i], places[2 * i + 1]);
+  inScene(positions) {
+    const x = new Float32Array(positions.length / 2);
+    const y = new Float32Array(positions.length / 2);
+    for (let i = 0; i < x.length; i++) [x[i], y[i]] = this.scene.fromMap(positions[2 * i], positions[2 * i + 1]);
     return { x, y };
   }
 
@@ -77,7 +74,7 @@ class Page {
         type: 'search',
         id: 'search',
         placeholder: 'Search',
-        'aria-label': 'Search in names and texts',
+        'aria-label': 'Search names and texts',
         autocomplete: 'off',
         spellcheck: false,
         oninput: later(150, () => this.search(this.field.value)),
@@ -92,7 +89,7 @@ class Page {
           ? h(
               'select',
               { id: 'color', 'aria-label': 'Color by', onchange: (event) => this.colorBy(Number(event.target.value)) },
-              this.colorable.map((column, place) => h('option', { value: String(place) }, column.name)),
+              this.colorable.map((column, index) => h('option', { value: String(index) }, column.name)),
             )
           : h('strong', { id: 'color' }, this.column.name);
       this.all = h('button', { type: 'button', className: 'text', hidden: true, onclick: () => this.legend.reset() }, 'Show all');
@@ -116,7 +113,7 @@ class Page {
       id: 'names',
     });
     this.themeButton = h('button', { type: 'button', className: 'icon', id: 'theme', onclick: () => this.setTheme() });
-    const place = h(
+    const placeButton = h(
       'button',
       { type: 'button', id: 'place', title: 'Place new rows on the map (N)', onclick: () => this.additions.open() },
       icon('drop'),
@@ -131,8 +128,8 @@ class Page {
         iconButton('fit', 'Whole map (0)', () => this.scene.look(), { id: 'fit' }),
         iconButton('plus', 'Zoom in (+)', () => this.scene.zoomBy(1.6)),
       ),
-      h('div', { className: 'group' }, this.exemplarButton, this.nameButton, this.themeButton, iconButton('help', 'Keys (?)', () => help(this.data))),
-      place,
+      h('div', { className: 'group' }, this.exemplarButton, this.nameButton, this.themeButton, iconButton('help', 'Help (?)', () => help(this.data))),
+      placeButton,
     );
     this.setTool('pan');
   }
@@ -151,7 +148,7 @@ class Page {
     const changed = theme !== this.theme;
     this.theme = theme;
     document.documentElement.dataset.theme = theme;
-    const label = theme === 'dark' ? 'Light ground (D)' : 'Dark ground (D)';
+    const label = theme === 'dark' ? 'Light background (D)' : 'Dark background (D)';
     this.themeButton.title = label;
     this.themeButton.setAttribute('aria-label', label);
     this.themeButton.replaceChildren(icon(theme === 'dark' ? 'light' : 'dark'));
@@ -176,8 +173,8 @@ class Page {
     this.scene.redraw();
   }
 
-  colorBy(place) {
-    this.column = this.colorable[place];
+  colorBy(index) {
+    this.column = this.colorable[index];
     this.legend.show(this.column, this.theme);
     this.update();
   }
@@ -197,7 +194,7 @@ class Page {
     this.update();
   }
 
-  // Shows what is left by legend, search and selection.
+  // Shows the points that the legend, the search and the selection leave.
   async update() {
     const { shown } = this.scene;
     shown.fill(1);
@@ -257,7 +254,7 @@ class Page {
     this.scene.look(boxOf(rows, x, y), true, 1.2);
   }
 
-  // What panels leave free of the window, into which the map is fitted.
+  // The part of the window that the panels leave free for the map.
   inset() {
     const panel = $('panel').getBoundingClientRect();
     const heading = $('heading').getBoundingClientRect();
@@ -280,11 +277,11 @@ class Page {
     }
     let row = -1;
     if (at) {
-      const reach = Math.max(9, this.scene.size + 4) / this.scene.unit;
-      row = this.scene.grid.nearest(...this.scene.fromScreen(...at), reach, this.scene.shown);
+      const radius = Math.max(9, this.scene.size + 4) / this.scene.unit;
+      row = this.scene.grid.nearest(...this.scene.fromScreen(...at), radius, this.scene.shown);
     }
     if (row < 0) this.card.hide();
-    else if (row === this.hovered && !this.card.element.hidden) this.card.place(at);
+    else if (row === this.hovered && !this.card.element.hidden) this.card.moveTo(at);
     else this.card.row(row, at, this.column, this.legend.colorOf(row));
     if (row !== this.hovered) {
       this.hovered = row;
@@ -367,23 +364,6 @@ function anchorsOf(page) {
   return page.column.anchors;
 }
 
-// A choice of ground outlives the page where the browser keeps such things.
-function remembered() {
-  try {
-    return localStorage.getItem('tsee-theme');
-  } catch {
-    return null;
-  }
-}
-
-function remember(theme) {
-  try {
-    localStorage.setItem('tsee-theme', theme);
-  } catch {
-    // not for files here
-  }
-}
-
 function refuse(sentence) {
   const line = $('loading');
   line.textContent = sentence;
@@ -392,18 +372,18 @@ function refuse(sentence) {
 
 async function main() {
   if (typeof DecompressionStream === 'undefined') {
-    return refuse('This browser is too old for the map: open it in one of 2023 or later.');
+    return refuse('This browser is too old for the map: open the file in a browser from 2023 or later.');
   }
   const payload = $('payload');
   const data = await unpack(payload.textContent);
   payload.remove();
   const test = document.createElement('canvas');
   if (!test.getContext('webgl')?.getExtension('OES_texture_float')) {
-    return refuse('The map needs WebGL, which is off in this browser: switch on hardware or software graphics.');
+    return refuse('The map needs WebGL, which is disabled in this browser: enable graphics acceleration in its settings.');
   }
   const page = new Page(data);
   await page.start();
-  // For scripts: where rows are on the screen, and what is shown, selected and placed.
+  // For scripts: where rows are on the screen, and which rows are shown, selected and new.
   window.tsee = {
     screen: (row) => page.scene.toScreen(page.scene.x[row], page.scene.y[row]),
     screenOf: (x, y) => page.scene.toScreen(...page.scene.fromMap(x, y)),

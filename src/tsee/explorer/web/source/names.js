@@ -3,20 +3,20 @@
 import { mixed } from './colors.js';
 
 const CELLS = 48;
-const MOST = 150;
-const FEW = 40;
+const MAX_NAMES = 150;
+const MIN_POINTS_UNDER_NAME = 40;
 
-// For each category the place of its densest part.
+// For each category, the position of its densest part.
 export function anchors(column, x, y) {
   const { codes, names } = column;
-  if (names.length > MOST) return [];
+  if (names.length > MAX_NAMES) return [];
   const counts = names.map(() => new Float32Array(CELLS * CELLS));
   const cell = (value) => Math.min(CELLS - 1, Math.max(0, Math.floor(((value + 1) / 2) * CELLS)));
   for (let i = 0; i < codes.length; i++) {
     if (codes[i] < names.length) counts[codes[i]][cell(y[i]) * CELLS + cell(x[i])]++;
   }
   const best = counts.map((own) => peak(own));
-  // The mean of the points about the peak, not the middle of a cell.
+  // The mean of the points around the peak instead of the center of a cell.
   const sums = names.map(() => [0, 0, 0]);
   const near = 2.5 * (2 / CELLS);
   for (let i = 0; i < codes.length; i++) {
@@ -33,7 +33,7 @@ export function anchors(column, x, y) {
     .sort((a, b) => b.count - a.count);
 }
 
-// The middle of the cell about which, weighed by nearness, most points are.
+// The center of the cell around which there are most points, weighted by nearness.
 function peak(counts) {
   let most = 0;
   let best = null;
@@ -68,7 +68,7 @@ export function paintNames(context, scene, list, colors, only, look) {
   for (const { name, code, count, x, y } of list) {
     if (only.size && !only.has(code)) continue;
     const [at, middle] = scene.toScreen(x, y);
-    const top = middle - (count < FEW ? size : 0); // not upon the points, where these are few
+    const top = middle - (count < MIN_POINTS_UNDER_NAME ? size : 0); // above the points if there are few
     if (at < 0 || top < -20 || at > scene.width || top > scene.height + 20) continue;
     const text = name.length > 26 ? name.slice(0, 25) + '…' : name;
     const half = context.measureText(text).width / 2 + 5;

@@ -1,11 +1,11 @@
-// The network, step by step, on a block of rows: the counterpart of networks.py and preprocessing.py.
+// Preprocessing and network, step by step, on a block of rows: the counterpart of preprocessing.py and networks.py.
 
 export const BLOCK = 64;
-const LANES = 4; // numbers that are worked on at once, so that rows are filled up to a multiple of these
+const LANES = 4; // numbers that are processed at once; rows are padded to a multiple of it
 
-const filled = (length) => Math.ceil(length / LANES) * LANES;
+const padded = (length) => Math.ceil(length / LANES) * LANES;
 
-// Matrices in the memory of the module that multiplies them.
+// Matrices in the memory of the WebAssembly module that multiplies them.
 export class Memory {
   constructor(instance) {
     this.product = instance.exports.product;
@@ -15,7 +15,7 @@ export class Memory {
 
   reserve(numbers) {
     const at = this.end;
-    this.end += filled(numbers) * 4;
+    this.end += padded(numbers) * 4;
     const missing = this.end - this.memory.buffer.byteLength;
     if (missing > 0) this.memory.grow(Math.ceil(missing / 65536));
     return at;
@@ -25,13 +25,13 @@ export class Memory {
     return new Float32Array(this.memory.buffer, at, numbers);
   }
 
-  // A matrix of rows, its rows and their number filled up with zeros.
+  // Stores a matrix; its rows and their number are padded with zeros.
   store(values, rows, length) {
-    const stride = filled(length);
-    const at = this.reserve(filled(rows) * stride);
-    const view = this.view(at, filled(rows) * stride);
+    const stride = padded(length);
+    const at = this.reserve(padded(rows) * stride);
+    const view = this.view(at, padded(rows) * stride);
     for (let row = 0; row < rows; row++) view.set(values.subarray(row * length, (row + 1) * length), row * stride);
-    return { at, rows: filled(rows), length: stride };
+    return { at, rows: padded(rows), length: stride };
   }
 }
 
@@ -40,6 +40,8 @@ export class Network {
     this.memory = memory;
     this.model = model;
     this.mean = arrays.mean;
+    // What each centered feature is multiplied by.
+    this.factors = Float64Array.from(this.mean, (_, i) => 1 / (model.scale * (arrays.spread ? arrays.spread[i] : 1)));
     let width = model.nFeatures;
     let widest = width;
     this.steps = model.steps.map((step) => {
@@ -54,22 +56,22 @@ export class Network {
       if (step.kind === 'layer norm') return { ...step, width, weight: arrays[step.weight], bias: arrays[step.bias] };
       return { ...step, width };
     });
-    this.buffers = [0, 1].map(() => memory.reserve(BLOCK * filled(widest)));
-    this.inputs = memory.reserve(BLOCK * filled(model.nInputs));
+    this.buffers = [0, 1].map(() => memory.reserve(BLOCK * padded(widest)));
+    this.inputs = memory.reserve(BLOCK * padded(model.nInputs));
     this.outside = new Float64Array(BLOCK);
   }
 
-  // Places of up to BLOCK rows of the data; what the network's own part begins with stays at `this.inputs`, and the
-  // squared length of what that leaves out of each row in `this.outside`.
+  // The positions of up to BLOCK rows of data. Their inputs remain at `this.inputs`, and the squared length of what the
+  // inputs leave out of each row in `this.outside`.
   run(rows, count) {
     const { memory, model } = this;
     const width = model.nFeatures;
-    let stride = filled(width);
+    let stride = padded(width);
     let [here, there] = this.buffers;
     const first = memory.view(here, BLOCK * stride).fill(0);
-    const factor = 1 / model.scale;
+    const { mean, factors } = this;
     for (let row = 0; row < count; row++) {
-      for (let i = 0; i < width; i++) first[row * stride + i] = (rows[row * width + i] - this.mean[i]) * factor;
+      for (let i = 0; i < width; i++) first[row * stride + i] = (rows[row * width + i] - mean[i]) * factors[i];
     }
     const squares = (row) => {
       const values = memory.view(here, BLOCK * stride);
@@ -84,7 +86,7 @@ export class Network {
     const projected = model.steps[0].weight === 'basis';
     for (let row = 0; row < count; row++) this.outside[row] = projected ? squares(row) : 0;
     if (!projected) keep();
-    this.steps.forEach((step, place) => {
+    this.steps.forEach((step, index) => {
       if (step.kind === 'linear') {
         const { matrix } = step;
         memory.product(here, matrix.at, there, BLOCK, matrix.length * 4, matrix.rows);
@@ -94,15 +96,15 @@ export class Network {
       } else {
         apply(step, memory.view(here, BLOCK * stride), stride, count);
       }
-      if (projected && place === 0) keep();
+      if (projected && index === 0) keep();
     });
     const found = memory.view(here, BLOCK * stride);
-    const places = new Float32Array(2 * count);
+    const positions = new Float32Array(2 * count);
     for (let row = 0; row < count; row++) {
-      places[2 * row] = found[row * stride];
-      places[2 * row + 1] = found[row * stride + 1];
+      positions[2 * row] = found[row * stride];
+      positions[2 * row + 1] = found[row * stride + 1];
     }
-    return places;
+    return positions;
   }
 }
 

@@ -1,4 +1,4 @@
-// What the page carries: the counterpart of packing.py.
+// The data inside the page: the counterpart of packing.py.
 
 const TYPES = {
   uint8: Uint8Array,
@@ -32,7 +32,7 @@ function bytesOf(text) {
   text = text.trim();
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
   const parts = [];
-  const step = 1 << 22; // a multiple of 4, which is what base64 comes in
+  const step = 1 << 22; // a multiple of 4, the length of a group in base64
   for (let from = 0; from < text.length; from += step) {
     const piece = atob(text.slice(from, from + step));
     const bytes = new Uint8Array(piece.length);
@@ -48,7 +48,7 @@ function bytesOf(text) {
   return all;
 }
 
-// Half precision as single: there are only 65536 of them.
+// Half precision as single precision, by a table of all 65536 values.
 export function widened(halves) {
   const table = new Float32Array(65536);
   for (let bits = 0; bits < 65536; bits++) {

@@ -1,6 +1,6 @@
-// Which points are where: a grid of cells, each with its points.
+// A grid of cells, which finds the points near a position or inside a polygon.
 
-const SIDE = 512;
+const MAX_SIDE = 512;
 
 export class Grid {
   // x and y are within [-1, 1].
@@ -8,7 +8,7 @@ export class Grid {
     this.x = x;
     this.y = y;
     const n = x.length;
-    this.side = Math.max(1, Math.min(SIDE, Math.ceil(Math.sqrt(n))));
+    this.side = Math.max(1, Math.min(MAX_SIDE, Math.ceil(Math.sqrt(n))));
     const cells = new Uint32Array(n);
     this.starts = new Uint32Array(this.side * this.side + 1);
     for (let i = 0; i < n; i++) {
@@ -33,22 +33,22 @@ export class Grid {
     }
   }
 
-  // The nearest point no further than `radius` of those that `wanted` has as nonzero; -1 for none.
+  // The nearest point within `radius` for which `wanted` is nonzero; -1 if there is none.
   nearest(x, y, radius, wanted) {
     let best = -1;
     let least = radius * radius;
     for (const i of this.within(x - radius, y - radius, x + radius, y + radius)) {
       if (!wanted[i]) continue;
-      const away = (this.x[i] - x) ** 2 + (this.y[i] - y) ** 2;
-      if (away <= least) {
-        least = away;
+      const squared = (this.x[i] - x) ** 2 + (this.y[i] - y) ** 2;
+      if (squared <= least) {
+        least = squared;
         best = i;
       }
     }
     return best;
   }
 
-  // The points inside a polygon of [x, y] pairs, of those that are wanted.
+  // The wanted points inside a polygon of [x, y] pairs.
   inside(polygon, wanted) {
     const xs = polygon.map((corner) => corner[0]);
     const ys = polygon.map((corner) => corner[1]);

@@ -2,7 +2,7 @@
 (module
   (memory (export "memory") 1)
   (func (export "product")
-    (param $x i32) (param $w i32) (param $out i32)  ;; where they begin, in bytes
+    (param $x i32) (param $w i32) (param $out i32)  ;; their addresses, in bytes
     (param $rows i32)  ;; a multiple of 4
     (param $length i32)  ;; of a row of x and of w, in bytes: a multiple of 16
     (param $outputs i32)  ;; rows of w, a multiple of 4
@@ -63,7 +63,7 @@
         (local.set $out (i32.add (local.get $out) (i32.shl (local.get $stride) (i32.const 2))))
         (local.set $rows (i32.sub (local.get $rows) (i32.const 4)))
         (br $row))))
-  ;; Two sums of four beside each other.
+  ;; Two sums of four, next to each other.
   (func $store (param $at i32) (param $p v128) (param $q v128)
     (local.set $p (f32x4.add
       (i8x16.shuffle 0 1 2 3 16 17 18 19 8 9 10 11 24 25 26 27 (local.get $p) (local.get $q))

@@ -1,5 +1,5 @@
-// The renderer of regl-scatterplot draws into textures of floats and blends there, which iPhones cannot (they have no
-// EXT_float_blend). This one, with the same interface, draws where it is seen, and has less to do.
+// The renderer of regl-scatterplot blends in textures of floats, which iPhones cannot do (they have no EXT_float_blend).
+// This one has the same interface, draws directly to a canvas, and has less to do.
 
 import createRegl from 'regl';
 
@@ -31,7 +31,7 @@ export function createRenderer() {
       draws.add(draw);
       return () => draws.delete(draw);
     },
-    // Draws, and copies what was drawn to the canvas that is seen, from the middle of this one.
+    // Draws, and copies the middle of this canvas to the visible one.
     render(draw, target) {
       regl.clear({ color: [0, 0, 0, 0], depth: 1 });
       draw();

@@ -1,47 +1,47 @@
-// The drawn map: points by regl-scatterplot, and over them a canvas for what is few: names, exemplars, new rows.
+// The drawn map: points by regl-scatterplot, and over them a canvas for names, exemplars and new rows.
 
 import createScatterplot from 'regl-scatterplot';
 import { Grid } from './picking.js';
 import { createRenderer } from './renderer.js';
 
-// regl-scatterplot would build an index of its own to find points with; the grid does that here, faster.
+// regl-scatterplot would build its own index of the points; here the grid finds them, faster.
 const NO_INDEX = (() => {
   const bytes = new ArrayBuffer(8);
   new Uint8Array(bytes).set([0xdb, 0x18, 64, 0]);
   return bytes;
 })();
-// How far one can zoom in, where places, kept to a 65535th, would else show their steps; and out.
-const CLOSEST = 150;
-const FURTHEST = 0.2;
+// The limits of the zoom. Farther in, the rounding of positions to a 65535th would show.
+const MAX_ZOOM = 150;
+const MIN_ZOOM = 0.2;
 
 export class Scene {
   constructor(canvas, overlay, data) {
     this.canvas = canvas;
     this.overlay = overlay;
     this.listeners = { view: [], hover: [], tap: [], lasso: [], paint: [] };
-    const { places } = data.arrays;
+    const { positions } = data.arrays;
     const n = (this.n = data.rows);
-    // Map units to [-1, 1], equal scales, the map in the middle.
+    // From map units to [-1, 1], with equal scales and the map in the middle.
     this.x = new Float32Array(n);
     this.y = new Float32Array(n);
     let width = 0;
     let height = 0;
     for (let i = 0; i < n; i++) {
-      if (places[2 * i] > width) width = places[2 * i];
-      if (places[2 * i + 1] > height) height = places[2 * i + 1];
+      if (positions[2 * i] > width) width = positions[2 * i];
+      if (positions[2 * i + 1] > height) height = positions[2 * i + 1];
     }
-    this.half = [width / 65535, height / 65535]; // half the sides of the map's box
-    this.roomy = this.half.map((side) => Math.max(side, 0.1)); // a map may be a line, or a single place
+    this.half = [width / 65535, height / 65535]; // half the sides of the map's bounding box
+    this.roomy = this.half.map((side) => Math.max(side, 0.1)); // a map can be a line or a single point
     for (let i = 0; i < n; i++) {
-      this.x[i] = (2 * places[2 * i] - width) / 65535;
-      this.y[i] = (2 * places[2 * i + 1] - height) / 65535;
+      this.x[i] = (2 * positions[2 * i] - width) / 65535;
+      this.y[i] = (2 * positions[2 * i + 1] - height) / 65535;
     }
     this.low = data.low;
     this.extent = data.extent;
     this.grid = new Grid(this.x, this.y);
-    this.shown = new Uint8Array(n).fill(1); // 0 for a row that is filtered out, and so only a shadow
+    this.shown = new Uint8Array(n).fill(1); // 0 for a row that is filtered out and drawn faintly
     this.points = Array.from({ length: n }, (_, i) => [this.x[i], this.y[i], 0]);
-    this.order = shuffled(n); // no class may hide another
+    this.order = shuffled(n); // so that no class hides another
     this.ordered = new Array(n);
     this.insets = { top: 0, right: 0, bottom: 0, left: 0 };
     this.plot = createScatterplot({
@@ -78,7 +78,7 @@ export class Scene {
     for (const listener of this.listeners[name]) listener(...values);
   }
 
-  // Map coordinates to those of the scene and back.
+  // From map coordinates to scene coordinates and back.
   fromMap(x, y) {
     return [((x - this.low[0]) / this.extent) * 2 - this.half[0], ((y - this.low[1]) / this.extent) * 2 - this.half[1]];
   }
@@ -87,7 +87,7 @@ export class Scene {
     return [((x + this.half[0]) / 2) * this.extent + this.low[0], ((y + this.half[1]) / 2) * this.extent + this.low[1]];
   }
 
-  // Scene coordinates to CSS pixels on the canvas and back.
+  // From scene coordinates to CSS pixels on the canvas and back.
   toScreen(x, y) {
     const view = this.camera.view;
     return [
@@ -108,7 +108,7 @@ export class Scene {
     return this.camera.view[0] / this.home;
   }
 
-  // The pixels that a unit of the scene takes.
+  // The pixels per unit of the scene.
   get unit() {
     return (this.camera.view[0] * this.height) / 2;
   }
@@ -122,12 +122,12 @@ export class Scene {
     this.overlay.height = Math.round(box.height * ratio);
     this.home = this.fitting(1).scale;
     this.style();
-    return this.plot.set({}); // takes the size over and draws again
+    return this.plot.set({}); // applies the size and draws again
   }
 
-  // ---- how points look ----
+  // ---- the look of points ----
 
-  // Colors by code; rows that are not shown have the last color, and are drawn below the others.
+  // Colors by code. Rows that are not shown have the last color and are drawn below the others.
   async color(codes, colors, faint) {
     this.colors = [...colors, faint];
     this.style();
@@ -149,7 +149,7 @@ export class Scene {
         ordered[under++] = point;
       }
     }
-    // One drawing at a time; what came meanwhile is in the next.
+    // One drawing at a time; changes made in the meantime are in the next one.
     if (this.drawing) {
       this.waiting = true;
       return this.drawing;
@@ -164,16 +164,16 @@ export class Scene {
     return this.drawing;
   }
 
-  // Sizes and opacity follow the number of points and the zoom.
+  // Size and opacity depend on the number of points and on the zoom.
   style() {
     if (!this.colors || !this.height) return;
-    // Side by side, all dots would cover a sixth of the map's box.
+    // Next to one another, all dots would cover a sixth of the map's bounding box.
     const unit = (this.home * this.height) / 2;
     const largest = Math.max(6, 12 - 2 * Math.log10(this.n));
     const size = Math.min(largest, Math.max(1.2, Math.sqrt((4 * this.roomy[0] * this.roomy[1] * unit * unit) / 6 / this.n)));
     const dense = Math.min(0.85, Math.max(0.45, 1.25 - 0.13 * Math.log10(this.n)));
     const opacity = Math.min(0.95, dense + 0.1 * Math.max(0, Math.log2(this.zoom || 1))) * (this.behind ? 0.45 : 1);
-    // The scale of regl-scatterplot is 1 where one unit is half the height: where it begins is no reason to be small.
+    // regl-scatterplot scales points by its own zoom, which is not 1 at the start: divide by that.
     const scaling = Math.max(this.home || 1, 0.01);
     const begin = scaling > 1 ? Math.asinh(scaling) / Math.asinh(1) : scaling;
     this.size = size;
@@ -185,7 +185,7 @@ export class Scene {
     this.plot.set({ pointColor: this.colors, pointSize: size / begin, opacity: opacities });
   }
 
-  // Whether the map is the ground for something else.
+  // Dims the map when new rows are drawn over it.
   stepBack(behind) {
     this.behind = behind;
     this.style();
@@ -195,13 +195,13 @@ export class Scene {
     this.plot.set({ lassoColor: ink });
   }
 
-  // ---- where one looks ----
+  // ---- the view ----
 
   fitting(margin, box = { x: -this.roomy[0], y: -this.roomy[1], width: 2 * this.roomy[0], height: 2 * this.roomy[1] }) {
     const { top, right, bottom, left } = this.insets;
     const free = [Math.max(80, this.width - left - right), Math.max(80, this.height - top - bottom)];
     const size = [Math.max(box.width, 1e-4) * margin, Math.max(box.height, 1e-4) * margin];
-    const unit = Math.min(free[0] / size[0], free[1] / size[1]); // pixels a unit
+    const unit = Math.min(free[0] / size[0], free[1] / size[1]); // pixels per unit
     return {
       scale: (unit * 2) / this.height,
       x: box.x + box.width / 2 - (left - right) / 2 / unit,
@@ -209,10 +209,10 @@ export class Scene {
     };
   }
 
-  // Looks at a box of the scene, or at the whole map.
+  // Shows a box of the scene, or the whole map.
   look(box, animate = true, margin = 1.04) {
     const { x, y, scale } = this.fitting(margin, box);
-    const distance = Math.max(1 / scale, 1 / (CLOSEST * this.home));
+    const distance = Math.max(1 / scale, 1 / (MAX_ZOOM * this.home));
     const height = 2 * distance;
     const width = (height * this.width) / this.height;
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
@@ -229,13 +229,13 @@ export class Scene {
 
   zoomBy(factor, left = this.width / 2, top = this.height / 2) {
     const { zoom } = this;
-    factor = Math.min(CLOSEST / zoom, Math.max(FURTHEST / zoom, factor));
+    factor = Math.min(MAX_ZOOM / zoom, Math.max(MIN_ZOOM / zoom, factor));
     this.camera.scale(factor, [((left - this.width / 2) * 2) / this.height, ((this.height / 2 - top) * 2) / this.height]);
     this.plot.view(this.camera.view);
   }
 
   moved() {
-    if (this.zoom > 1.01 * CLOSEST || this.zoom < 0.99 * FURTHEST) this.zoomBy(1); // the wheel knows no bounds
+    if (this.zoom > 1.01 * MAX_ZOOM || this.zoom < 0.99 * MIN_ZOOM) this.zoomBy(1); // the wheel has no limits of its own
     this.style();
     this.tell('view');
   }
@@ -253,7 +253,7 @@ export class Scene {
     this.frame = requestAnimationFrame(() => this.paint());
   }
 
-  // ---- what one does ----
+  // ---- the pointer ----
 
   mode(name) {
     this.tool = name;
@@ -264,7 +264,7 @@ export class Scene {
   }
 
   lassoed(coordinates) {
-    // regl-scatterplot leaves out moves that follow fast upon another, the last one too.
+    // regl-scatterplot skips moves in quick succession, even the last one.
     const [from, to] = [this.fromScreen(...this.pressed), this.fromScreen(...this.released)];
     const corners =
       this.tool === 'box' ? [from, [from[0], to[1]], to, [to[0], from[1]]] : [from, ...coordinates.slice(1), to];
@@ -298,7 +298,7 @@ export class Scene {
     this.touch(at);
   }
 
-  // Fingers: one pans, or draws the lasso; two zoom.
+  // Touch: one finger pans or draws the lasso; two fingers zoom.
   touch(at) {
     const { canvas } = this;
     const fingers = new Map();
@@ -325,10 +325,10 @@ export class Scene {
       if (!before) return;
       const now = at(event);
       if (fingers.size === 2) {
-        const [other] = [...fingers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
-        const spread = (place) => Math.hypot(place[0] - other[0], place[1] - other[1]);
+        const [other] = [...fingers].filter(([id]) => id !== event.pointerId).map(([, position]) => position);
+        const distance = (position) => Math.hypot(position[0] - other[0], position[1] - other[1]);
         this.panBy((now[0] - before[0]) / 2, (now[1] - before[1]) / 2);
-        this.zoomBy(spread(now) / Math.max(1, spread(before)), (now[0] + other[0]) / 2, (now[1] + other[1]) / 2);
+        this.zoomBy(distance(now) / Math.max(1, distance(before)), (now[0] + other[0]) / 2, (now[1] + other[1]) / 2);
       } else if (this.tool === 'pan') {
         this.panBy(now[0] - before[0], now[1] - before[1]);
       } else {
@@ -344,7 +344,7 @@ export class Scene {
   }
 }
 
-// The same order each time.
+// A random order, the same each time.
 function shuffled(n) {
   const order = new Uint32Array(n);
   let state = 1;

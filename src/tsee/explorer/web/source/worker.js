@@ -1,4 +1,4 @@
-// Places new rows, beside the page, so that it stays lively meanwhile.
+// Places new rows in a worker, so that the page stays responsive.
 
 import { BadData, matchColumns, numbersOf, quoted, readTable } from './csv.js';
 import { Exemplars } from './exemplars.js';
@@ -44,7 +44,7 @@ async function place({ content, source }) {
   const table = readTable(await textOf(content, source), source);
   const { features, aside } = matchColumns(table, model);
   const n = table.rows.length;
-  const places = new Float32Array(2 * n);
+  const positions = new Float32Array(2 * n);
   const novelty = exemplars?.distances ? new Float32Array(n) : null;
   let told = 0;
   for (let from = 0; from < n; from += BLOCK) {
@@ -52,13 +52,13 @@ async function place({ content, source }) {
     const found = network.run(numbersOf(table, features, from, to), to - from);
     const fresh = exemplars?.of(network, to - from, found);
     novelty?.set(fresh, from);
-    places.set(found, 2 * from);
+    positions.set(found, 2 * from);
     if (performance.now() - told > TELL_EVERY) {
       told = performance.now();
       postMessage({ kind: 'progress', share: to / n });
     }
   }
-  const lost = places.findIndex((value) => !Number.isFinite(value));
+  const lost = positions.findIndex((value) => !Number.isFinite(value));
   if (lost >= 0) {
     const row = lost >> 1;
     throw new BadData(
@@ -66,10 +66,10 @@ async function place({ content, source }) {
     );
   }
   const columns = aside.map((i) => ({ name: table.names[i], values: table.rows.map((row) => row[i]) }));
-  postMessage({ kind: 'done', source, places, novelty, columns });
+  postMessage({ kind: 'done', source, positions, novelty, columns });
 }
 
-// One message after the other.
+// One message after another.
 let last = Promise.resolve();
 onmessage = ({ data }) => {
   last = last
