@@ -96,6 +96,14 @@ def model(run, folder, quick):
     return folder / "model"
 
 
+@pytest.fixture
+def model_without_positions(run, folder, quick, tmp_path, monkeypatch):
+    """A model as of a large file, whose rows are not kept in memory: it has no positions of them."""
+    monkeypatch.setattr("tsee.batches.MEMORY", 0)
+    run("fit", folder / "flowers.npy", "-o", tmp_path / "without-positions", *quick)
+    return tmp_path / "without-positions"
+
+
 @pytest.fixture(scope="session")
 def places(model, flowers):
     """Where the model has them."""

@@ -41,6 +41,13 @@ def test_the_rows_of_the_model(run, model, drawn, tmp_path):
     assert "A model keeps no labels" in run("plot", model, "--label", "kind", "-o", tmp_path / "map.png", code=2).stderr
 
 
+def test_a_model_without_positions_of_its_rows(run, folder, model_without_positions, drawn, tmp_path):
+    result = run("plot", model_without_positions, "-o", tmp_path / "map.png", code=1)
+    assert "keeps no positions of the rows that it was fitted with: name the DATA" in result.stderr
+    run("plot", model_without_positions, folder / "flowers.npy", "-o", tmp_path / "map.png")
+    assert len(drawn[0][0]) == 90
+
+
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy", ".npz", ".h5ad"])
 def test_a_map_that_transform_wrote(run, folder, model, places, flowers, drawn, tmp_path, ending):
     data = folder / ("flowers.h5ad" if ending == ".h5ad" else "flowers.csv")

@@ -30,7 +30,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     config = describe(folder)
     defaults = ESTIMATORS[config["estimator"]]().get_params(deep=False)
     losses = config["history"]["loss"]
-    rows, dimensions = config["shapes"]["embedding"]
+    embedding = config["shapes"].get("embedding")
     exemplars = config["shapes"].get("exemplars.inputs")
     files = [path for path in folder.iterdir() if path.is_file()]
     saved = max(path.stat().st_mtime for path in files)
@@ -39,10 +39,10 @@ def _facts(folder: Path) -> dict[str, Any]:
         "method": next(method for method, name in METHODS.items() if name == config["estimator"]),
         "tsee_version": config["tsee_version"],
         "saved": datetime.fromtimestamp(saved).astimezone().isoformat(timespec="seconds"),
-        "rows": rows,
+        "rows": None if embedding is None else embedding[0],
         "features": config["n_features_in"],
         "feature_names": config["feature_names_in"],
-        "dimensions": dimensions,
+        "dimensions": config["n_components"],
         "exemplars": None if exemplars is None else exemplars[0],
         "placement": config["parameters"].get("placement") or config["placement"] or "forward",
         "perplexity": config["perplexity"],
@@ -61,7 +61,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     lines = {
         "method": facts["method"],
         "saved": f"{facts['saved'].replace('T', ' ')} by tsee {facts['tsee_version']}",
-        "rows": f"{facts['rows']:,}",
+        "rows": "unknown: their positions were not kept" if facts["rows"] is None else f"{facts['rows']:,}",
         "features": features,
         "dimensions": str(facts["dimensions"]),
         "exemplars": None if facts["exemplars"] is None else f"{facts['exemplars']:,}",

@@ -64,12 +64,18 @@ def _map_of_model(
 ) -> tuple[Any, Any]:
     import numpy as np
 
+    from tsee.exceptions import ModelError
     from tsee.serving.placing import load_model, open_matching, placed
 
     model = load_model(folder, placement=placement, device=device)
     if data is None:
         if any(reading.values()):
             raise click.UsageError("A model keeps no labels and columns: name the DATA that has them, after the model.")
+        if not hasattr(model, "embedding_"):
+            raise ModelError(
+                f"The model in {str(folder)!r} keeps no positions of the rows that it was fitted with: name the DATA "
+                "to draw, after the model."
+            )
         return model.embedding_, None
     with open_matching(model, data, **reading) as table:
         voice.note(table.notes, data)
