@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from tsee.cli.options import METHODS, Voice, model_argument
+from tsee.cli.options import METHODS, Reporter, json_option, model_argument
 
 __all__ = ["info"]
 
 
 @click.command()
 @model_argument
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of text.")
+@json_option
 def info(model: Path, as_json: bool) -> None:
-    """Say what MODEL is: its method, its data, its parameters."""
+    """Describe MODEL: its method, its data and its parameters."""
     facts = _facts(model)
-    voice = Voice(quiet=False, as_json=as_json)
-    voice.result(facts)
-    voice.say(*(f"{name:14}{value}" for name, value in _lines(facts)))
+    reporter = Reporter(quiet=False, as_json=as_json)
+    reporter.result(facts)
+    reporter.say(*(f"{name:14}{value}" for name, value in _lines(facts)))
 
 
 def _facts(folder: Path) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _same(saved: Any, default: Any) -> bool:
-    """A saved parameter has come through JSON, which knows lists only."""
+    """Whether a saved parameter has its default value; JSON has turned tuples into lists."""
     return bool(saved == (list(default) if isinstance(default, tuple) else default))
 
 
