@@ -101,7 +101,7 @@ def test_a_stopped_fit_is_taken_up_only_when_told_to(run, data, often, tmp_path)
     process.communicate(timeout=120)
     assert process.returncode == 143
     assert not (tmp_path / "model").exists()
-    assert "add --resume to go on from it" in run(*given, code=2).stderr
+    assert "add --resume to continue it" in run(*given, code=2).stderr
     run(*given, "--resume")
     see = tsee.load(tmp_path / "model")
     assert len(see.history_["loss"]) == 200
@@ -111,7 +111,7 @@ def test_a_stopped_fit_is_taken_up_only_when_told_to(run, data, often, tmp_path)
 
 def test_resume_needs_a_folder(run, data, tmp_path):
     result = run("fit", data, "-o", tmp_path / "model", "--resume", code=2)
-    assert "--resume goes with --checkpoint" in result.stderr
+    assert "--resume needs --checkpoint" in result.stderr
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="finds the threads in /proc")

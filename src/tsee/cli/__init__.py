@@ -24,7 +24,7 @@ __all__ = ["main"]
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="\b\nEach command has --help. Before a command: --version, or --debug for tracebacks.\n"
+    epilog="\b\nEach command has --help. Before a command: --version, --debug for tracebacks.\n"
     "Exit codes: 0 done, 1 failed (a sentence says why), 2 wrong usage, 130 Ctrl-C.\n"
     'Completion: eval "$(_TSEE_COMPLETE=bash_source tsee)" (or zsh, fish).',
 )

@@ -51,7 +51,7 @@ class Commands(click.Group):
             names = {parameter.name: max(parameter.opts, key=len) for parameter in parameters}
             return names.get(match[1], match[0])
 
-        return re.sub(r"\b[Tt]he '(\w+)' parameter", option, text)
+        return re.sub(r"\b[Tt]he '(\w+)' parameter(?: of \w+(?= must be))?", option, text)
 
 
 @contextmanager
