@@ -1,4 +1,4 @@
-"""`tsee.transform_batches`: what the engines hand out, and one of the engines itself."""
+"""`tsee.transform_batches`: the kinds of batches that engines use, and one of the engines itself."""
 
 import pickle
 import re
@@ -57,11 +57,11 @@ def test_no_rows(frame, model):
 
 
 def test_what_does_not_fit_is_said(frame, model, unnamed_model):
-    with pytest.raises(ValueError, match=r"The batch has no column 'c', which is a feature of the model\."):
+    with pytest.raises(ValueError, match=r"The batch has no column 'c', which is a feature of the model: add it"):
         tsee.transform_batches(model)(frame.drop(columns="c"))
-    with pytest.raises(ValueError, match="the batch has 5 columns: name those"):
+    with pytest.raises(ValueError, match="the batch has 5 columns: name the features"):
         tsee.transform_batches(unnamed_model)(frame)
-    with pytest.raises(ValueError, match="The batch has 2 features where the model was fitted with 4"):
+    with pytest.raises(ValueError, match="The batch has 2 features, but the model was fitted with 4"):
         tsee.transform_batches(model, columns=["a", "b"])(frame)
     with pytest.raises(TypeError, match="Got a list instead"):
         tsee.transform_batches(model)([1, 2])

@@ -1,4 +1,4 @@
-"""`open_matching`: the columns of a file in the order of the model's features, or an error that names the difference."""
+"""`open_matching`: the columns of a file in the order of the model's features."""
 
 import numpy as np
 import pytest
