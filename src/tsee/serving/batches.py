@@ -78,7 +78,7 @@ class transform_batches:  # noqa: N801 - it is used like a function
         return f"transform_batches({self.model!r})"
 
     def __call__(self, batch: Any) -> Any:
-        """Place the rows of a batch (a mapping of names to arrays, a DataFrame or a pyarrow Table); return the same kind."""
+        """Place the rows of a batch: a mapping of names to arrays, a DataFrame or a pyarrow Table; return the same."""
         if isinstance(batch, Mapping):
             return self._placed({str(name): np.asarray(values) for name, values in batch.items()})
         if hasattr(batch, "column_names") and hasattr(batch, "to_pandas"):  # a pyarrow Table
@@ -124,8 +124,8 @@ class transform_batches:  # noqa: N801 - it is used like a function
         missing = [name for name in names if name not in batch]
         if missing:
             raise ValueError(
-                f"The batch has no column {missing[0]!r}, which is a feature of the model: add it, or name the "
-                "features with the 'columns' parameter."
+                f"The batch has no column {missing[0]!r}, which is a feature of the model: add it, or name "
+                "the features with the 'columns' parameter."
             )
         return names
 
