@@ -1,7 +1,8 @@
-# Everything is installed into .venv; `make` lists what there is to do.
+# Everything is installed into .venv. `make` alone lists the targets.
 PYTHON ?= python3
 PYTEST_ARGS ?=
-# Another place to take torch from, for instance the CPU builds, which spare Linux some GB of CUDA:
+EXPERIMENTS ?= all
+# Another package index for torch, for instance the CPU builds, which save gigabytes of CUDA packages on Linux:
 #   make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 
@@ -15,46 +16,49 @@ export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.NOTPARALLEL:  # two pips in one .venv get in each other's way
-.PHONY: help demo test lint format bench bench-quick clean
+.NOTPARALLEL:  # two pips must not install into one .venv at the same time
+.PHONY: help demo test lint format reproduce bench bench-quick clean
 
-help:  ## this list
+help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "  Options: PYTHON=python3.12, PYTEST_ARGS='-m \"not slow\"', TORCH_INDEX=<url>"
+	@echo "  Options: PYTHON=python3.12, PYTEST_ARGS='-m \"not slow\"', EXPERIMENTS='knn maps', TORCH_INDEX=<url>"
 
 demo: $(VENV)/.demo  ## install tsee, then learn a map of the bundled digits
 	$(BIN)/tsee demo
 
-# The map's page is tested in Debian's Chromium; where it cannot be installed, those tests skip.
+# The HTML page is tested in Debian's Chromium. If it cannot be installed, these tests are skipped.
 CHROMIUM = command -v chromium || { [ "$$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq -y install chromium; }
 
-test: lint  ## ruff, mypy and the whole test suite
+test: lint  ## run ruff, mypy and all tests
 	@{ $(CHROMIUM); } >/dev/null 2>&1 || true
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --timeout=900 --numprocesses=auto --maxprocesses=8 $(PYTEST_ARGS)
 
-lint: $(VENV)/.test  ## ruff and mypy only
+lint: $(VENV)/.test  ## run ruff and mypy only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(VENV)/.test  ## put the code into ruff's form
+format: $(VENV)/.test  ## format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.test $(PEERS)/.made  ## tsee and its peers on the same data: hours, and docs/benchmarks.md
+reproduce: $(VENV)/.test  ## run the paper's experiments (hours) and write docs/reproduction.md
+	$(BIN)/python -m reproduction $(EXPERIMENTS) report
+
+bench: $(VENV)/.test $(PEERS)/.made  ## compare tsee with other methods (hours) and write docs/benchmarks.md
 	$(BIN)/python benchmarks/peers/run.py all --peers $(PEERS)/bin/python
 	$(BIN)/python benchmarks/peers/run.py report
 
-bench-quick: $(VENV)/.test  ## in two minutes: has a change made anything slower?
+bench-quick: $(VENV)/.test  ## check in two minutes that nothing became slower
 	$(BIN)/python benchmarks/quick.py
 
 clean:  ## remove .venv, caches and build products
 	rm -rf $(VENV) $(PEERS) build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find src tests benchmarks reproduction docs -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# Stamps, the later ones resting on the earlier: the environment; torch, alone and first, so that
-# nothing else can pull in a build of it that is not pinned; tsee with what each target needs.
+# Stamp files, each of which depends on the one before it: the environment; torch, alone and first, so that
+# no other package can pull in a build of it that is not pinned; tsee with what each target needs.
 $(VENV)/.made:
 	@command -v $(PYTHON) >/dev/null || \
 	  { echo "No '$(PYTHON)' here. Name a Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
@@ -77,7 +81,7 @@ $(VENV)/.test: $(VENV)/.torch pyproject.toml
 	$(INSTALL) --no-build-isolation --editable '.[test]'
 	@touch $@
 
-# The peers want versions of their own; torch is the same.
+# The other methods need their own versions of packages; torch is the same.
 $(PEERS)/.made: constraints.txt benchmarks/peers/requirements.txt
 	$(PYTHON) -m venv --clear $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) \

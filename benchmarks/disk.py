@@ -1,11 +1,11 @@
-"""Data larger than memory: peak memory as they grow, throughput against memory, and rows sorted by class.
+"""Data larger than memory: peak memory as the data grow, throughput compared with memory, and rows sorted by class.
 
     python benchmarks/disk.py memory --folder /big/disk   # a file four times as large as the limit on the process
     python benchmarks/disk.py throughput --folder /big/disk
     TSEE_DATA=folder python benchmarks/disk.py sorted
 
-Results go to benchmarks/results/disk-*.json. Every fit is a process of its own, so that each has its own peak. The
-limit is one on the address space (`ulimit -v`), of which importing torch takes more than half.
+Results go to benchmarks/results/disk-*.json. Every fit runs in its own process, so that each has its own peak memory.
+The limit is on the address space (`ulimit -v`); importing torch takes more than half of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FEATURES = 2048
 
 
 def write_rows(path: Path, n_rows: int) -> None:
-    """Clusters of uneven size in many dimensions, as float32, one block after the other, each cluster in one piece."""
+    """Write clusters of uneven size in many dimensions, as float32 and in blocks; the rows are sorted by cluster."""
     random = np.random.default_rng(0)
     centers = random.normal(size=(40, FEATURES)).astype(np.float32)
     shares = random.dirichlet(np.full(len(centers), 2.0))
@@ -45,14 +45,14 @@ def write_rows(path: Path, n_rows: int) -> None:
 
 
 def fit(settings: dict[str, Any]) -> dict[str, Any]:
-    """Fit in this process, under a limit if one is set, and say what it took."""
+    """Fit in this process, under a limit if one is set, and return the time and memory that it took."""
     if settings.get("limit"):
         resource.setrlimit(resource.RLIMIT_AS, (settings["limit"], settings["limit"]))
     import tsee
-    from tsee import store
+    from tsee import batches
 
     for name, value in settings.get("constants", {}).items():
-        setattr(store, name, value)
+        setattr(batches, name, value)
     see = tsee.DtSEE(random_state=0, **settings["parameters"])
     X: Any = settings["file"]
     imported = _peak()
@@ -60,26 +60,26 @@ def fit(settings: dict[str, Any]) -> dict[str, Any]:
         X = np.load(X)
     start = time.perf_counter()
     see.fit(X)
-    result = {"fit s": round(time.perf_counter() - start, 1), "peak MiB": _peak(), "of it imports MiB": imported}
+    result = {"fit s": round(time.perf_counter() - start, 1), "peak MiB": _peak(), "peak of imports MiB": imported}
     if settings.get("test"):
         start = time.perf_counter()
-        places = {"train": see.transform(settings["file"]), "test": see.transform(settings["test"])}
-        labels = {part: np.load(settings["labels"][part]) for part in places}
+        Y = {"train": see.transform(settings["file"]), "test": see.transform(settings["test"])}
+        labels = {part: np.load(settings["labels"][part]) for part in Y}
         result["transform s"] = round(time.perf_counter() - start, 1)
-        errors = tsee.metrics.knn_error(places["train"], labels["train"], places["test"], labels["test"])
+        errors = tsee.metrics.knn_error(Y["train"], labels["train"], Y["test"], labels["test"])
         result["error %"] = {str(k): round(100 * error, 2) for k, error in errors.items()}
     return result
 
 
 def _peak() -> int:
-    """The most memory that this process has had, in MiB. (``ru_maxrss`` begins with what the parent had.)"""
+    """The peak memory of this process, in MiB. (``ru_maxrss`` would start with the memory of the parent.)"""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
 
-def apart(**settings: Any) -> dict[str, Any]:
-    """`fit` in a process of its own."""
-    # An arena for each thread would take 64 MB of address space.
+def fit_in_own_process(**settings: Any) -> dict[str, Any]:
+    """Call `fit` in a new process."""
+    # Otherwise each thread would get its own arena, 64 MB of address space.
     environment = {**os.environ, "MALLOC_ARENA_MAX": "2"}
     command = [sys.executable, __file__, "fit", json.dumps(settings)]
     output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -93,7 +93,7 @@ def memory(folder: Path, rows: int, limit: float, epochs: int) -> dict[str, Any]
     for n_rows in (rows // 4, rows):
         path = folder / f"rows-{n_rows}.npy"
         write_rows(path, n_rows)
-        run = apart(file=str(path), parameters={"max_epochs": epochs}, limit=int(limit * GIB))
+        run = fit_in_own_process(file=str(path), parameters={"max_epochs": epochs}, limit=int(limit * GIB))
         runs[str(n_rows)] = {"file GiB": round(path.stat().st_size / GIB, 2), **run}
         path.unlink()
     small, large = (run["peak MiB"] for run in runs.values())
@@ -103,11 +103,12 @@ def memory(folder: Path, rows: int, limit: float, epochs: int) -> dict[str, Any]
 def throughput(folder: Path, rows: int, epochs: int) -> dict[str, Any]:
     path = folder / "rows.npy"
     write_rows(path, rows)
-    # By the network: places of rows in memory are kept, and among exemplars would take a search that disk does without.
+    # Placed by the network: a fit in memory keeps the positions of its rows, and refining them would take a search that
+    # a fit from disk does not make.
     parameters = {"max_epochs": epochs, "placement": "forward"}
-    # The last run of the first kind again: so much the machine changes meanwhile.
+    # The fit in memory is repeated at the end, to show how much the speed of the machine changes in the meantime.
     runs = [
-        apart(file=str(path), parameters=parameters, in_memory=in_memory, constants=constants)
+        fit_in_own_process(file=str(path), parameters=parameters, in_memory=in_memory, constants=constants)
         for in_memory, constants in ((True, {}), (False, {"MEMORY": 0}), (True, {}))
     ]
     path.unlink()
@@ -131,7 +132,7 @@ def sorted_by_class(folder: Path, epochs: int | None) -> dict[str, Any]:
         for part, values in labels.items():
             np.save(folder / f"{part}-labels.npy", values)
         on_disk = name.endswith("disk")
-        runs[name] = apart(
+        runs[name] = fit_in_own_process(
             **{part: str(folder / f"{part}.npy") for part in files},
             labels={part: str(folder / f"{part}-labels.npy") for part in labels},
             parameters={"max_epochs": epochs},
@@ -145,9 +146,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["memory", "throughput", "sorted", "fit"])
     parser.add_argument("settings", nargs="?", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help="where there is room for the files")
+    parser.add_argument("--folder", type=Path, help="a folder with enough space for the files")
     parser.add_argument("--rows", type=int, default=2**20)
-    parser.add_argument("--limit", type=float, default=2.0, help="of the address space, in GiB")
+    parser.add_argument("--limit", type=float, default=2.0, help="limit on the address space, in GiB")
     parser.add_argument("--epochs", type=int, default=None)
     arguments = parser.parse_args()
     if arguments.what == "fit":

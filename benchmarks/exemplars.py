@@ -1,10 +1,10 @@
-"""Exemplars of MNIST: tsee's scalable k-means++ and updates beside scikit-learn's KMeans, in one run.
+"""Exemplars of MNIST: tsee's scalable k-means++ and updates, compared with scikit-learn's KMeans.
 
     TSEE_DATA=folder/with/mnist.npz python benchmarks/exemplars.py
 
-The same rows, as pixels and as their first 50 principal components, the same number of centers and of
-updates. scikit-learn is timed on float32, as tsee is, and on float64, on which its seeding is the faster;
-the ratios are to whichever of the two took less time. The result is in `results/exemplars.json`.
+Both get the same rows (pixels, and their first 50 principal components), the same number of centers and the same
+number of updates. scikit-learn is timed on float32, as tsee is, and on float64, for which its seeding is faster; the
+ratios are to the faster of the two. The result goes to benchmarks/results/exemplars.json.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     arguments = parser.parse_args()
     if "TSEE_DATA" not in os.environ:
-        print("Skipped: set TSEE_DATA to the folder that holds mnist.npz.")
+        print("Skipped: set TSEE_DATA to the folder that has mnist.npz.")
         return
 
     pixels = np.load(Path(os.environ["TSEE_DATA"]) / "mnist.npz")["x_train"]

@@ -1,8 +1,8 @@
-"""The pictures of docs/gallery.md: the map of each data set with the defaults, its held-out rows among the others.
+"""The pictures of docs/gallery.md: a map of each data set with the defaults, including its held-out rows.
 
     TSEE_DATA=folder python benchmarks/gallery.py
 
-Pictures go to docs/gallery/, and the page of the digits; the errors beside them to benchmarks/results/gallery.json.
+The pictures and the page of the digits go to docs/gallery/, their errors to benchmarks/results/gallery.json.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def show(name: str, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", nargs="*", metavar="{" + ",".join(GALLERY) + "}", help="which; by default all")
+    parser.add_argument("data", nargs="*", metavar="{" + ",".join(GALLERY) + "}", help="data sets; by default all")
     names = parser.parse_args().data or list(GALLERY)
     folder, path = ROOT / "docs" / "gallery", ROOT / "benchmarks" / "results" / "gallery.json"
     folder.mkdir(exist_ok=True)

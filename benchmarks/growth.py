@@ -1,10 +1,10 @@
-"""How a fit grows with the number of rows: its time by part, and its memory beyond the data.
+"""How the time of a fit, part by part, and its memory beyond the data grow with the number of rows.
 
     python benchmarks/growth.py            # 10,000, 100,000 and 1,000,000 rows of 50 features: some minutes
 
-Each fit has the defaults but for the number of epochs and the rows of a batch, which are the same for all sizes, and is
-made in a process of its own. The speed of a machine changes within minutes: all but the largest are made several times
-before it and after it, and their means are kept. The result is benchmarks/results/growth.json.
+All sizes have the same number of epochs and the same batch size; the other parameters have their defaults. Each fit
+runs in its own process. The speed of a machine changes within minutes, so the smaller sizes run several times before
+and after the largest, and their means are kept. The result goes to benchmarks/results/growth.json.
 """
 
 from __future__ import annotations
@@ -39,38 +39,39 @@ def timed(spent: dict[str, float], name: str, function: Callable[..., Any]) -> C
 
 
 def fit(n_rows: int) -> dict[str, float]:
-    """In this process: the seconds of a fit, those of its parts, and the memory it took."""
-    from methods import Peak
+    """Fit in this process, and return the seconds of the fit and of its parts, and its memory."""
+    from methods import PeakMemory
     from run import cells
 
     import tsee
-    from tsee.estimators import base, losses
+    from tsee.estimators import base
+    from tsee.training import stages
 
     spent: dict[str, float] = {}
-    base.fit_preprocessing = timed(spent, "preprocessing", base.fit_preprocessing)
-    base.read_rows = timed(spent, "neighbors", base.read_rows)
-    base.learn_in_stages = timed(spent, "learning", base.learn_in_stages)
-    losses.Sampled._freed = timed(spent, "refinement", losses.Sampled._freed)
+    tsee.DtSEE._choose_exemplars = timed(spent, "exemplars", tsee.DtSEE._choose_exemplars)
     tsee.DtSEE._make_objective = timed(spent, "exemplars", tsee.DtSEE._make_objective)
+    base.read_batches = timed(spent, "neighbors", base.read_batches)
+    base.run_stages = timed(spent, "stages", base.run_stages)
+    stages.Free.run = timed(spent, "refinement", stages.Free.run)
     X, _ = cells(n_rows)
-    tsee.DtSEE(max_epochs=1, refinement=1, random_state=0).fit(X[:2000])  # what is made once is not measured
+    tsee.DtSEE(max_epochs=1, refinement=1, random_state=0).fit(X[:2000])  # a warm-up
     spent.clear()
-    with Peak() as peak:
+    with PeakMemory() as memory:
         start = time.perf_counter()
         tsee.DtSEE(max_epochs=EPOCHS, batch_size=BATCH, random_state=0).fit(X)
         seconds = time.perf_counter() - start
-    chosen = spent["exemplars"] + spent["neighbors"]
-    training = spent["learning"] - spent["refinement"]
+    preparation = spent["exemplars"] + spent["neighbors"]
+    training = spent["stages"] - spent["refinement"]
     return {
         "seconds": seconds,
-        "exemplars and affinities, s": chosen,
+        "exemplars and affinities, s": preparation,
         "refinement of the exemplars, s": spent["refinement"],
         "training, s": training,
-        "the rest, s": seconds - chosen - spent["learning"],
-        "training, us a row and epoch": 1e6 * training / n_rows / EPOCHS,
-        "the whole fit, us a row and epoch": 1e6 * seconds / n_rows / EPOCHS,
-        "share of exemplars and affinities": chosen / seconds,
-        "memory beyond the data, MiB": peak.most - peak.start,
+        "the rest, s": seconds - preparation - spent["stages"],
+        "training, us per row and epoch": 1e6 * training / n_rows / EPOCHS,
+        "the whole fit, us per row and epoch": 1e6 * seconds / n_rows / EPOCHS,
+        "share of exemplars and affinities": preparation / seconds,
+        "memory beyond the data, MiB": memory.peak - memory.start,
     }
 
 
@@ -79,18 +80,18 @@ def main() -> None:
         print(json.dumps(fit(int(sys.argv[1]))))
         return
     result: dict[str, Any] = {"epochs": EPOCHS, "batch": BATCH, "sizes": {}}
-    found: dict[int, list[dict[str, float]]] = {n_rows: [] for n_rows in SIZES}
+    runs_by_size: dict[int, list[dict[str, float]]] = {n_rows: [] for n_rows in SIZES}
     small = ROUNDS * SIZES[:-1]
     for n_rows in (*small, SIZES[-1], *small):
         done = subprocess.run([sys.executable, __file__, str(n_rows)], capture_output=True, text=True, check=True)
-        found[n_rows].append(json.loads(done.stdout.splitlines()[-1]))
-        print(n_rows, json.dumps(found[n_rows][-1], indent=2), flush=True)
-    for n_rows, runs in found.items():
+        runs_by_size[n_rows].append(json.loads(done.stdout.splitlines()[-1]))
+        print(n_rows, json.dumps(runs_by_size[n_rows][-1], indent=2), flush=True)
+    for n_rows, runs in runs_by_size.items():
         result["sizes"][n_rows] = {name: round(mean(run[name] for run in runs), 3) for name in runs[0]}
-    few, many = SIZES[-2:]
-    more = result["sizes"][many]["memory beyond the data, MiB"] - result["sizes"][few]["memory beyond the data, MiB"]
-    result["memory, bytes a row more"] = round(more * 2**20 / (many - few))
-    print(f"{result['memory, bytes a row more']} bytes a row from {few:,} to {many:,} rows")
+    medium, large = SIZES[-2:]
+    memory = {n_rows: result["sizes"][n_rows]["memory beyond the data, MiB"] for n_rows in (medium, large)}
+    result["memory, bytes per additional row"] = round((memory[large] - memory[medium]) * 2**20 / (large - medium))
+    print(f"{result['memory, bytes per additional row']} bytes per row from {medium:,} to {large:,} rows")
     RESULT.write_text(json.dumps(result, indent=2) + "\n")
 
 

@@ -1,9 +1,10 @@
-"""Held-out error, Quality Score and time of maps, through the public API: with defaults unless told otherwise.
+"""Held-out error, Quality Score and time of maps, measured through the public API.
 
     TSEE_DATA=folder python benchmarks/maps.py mnist --method DtSEE --method HotSEE --seeds 1
 
-The data sets' own splits are used; nothing is tuned on the held-out rows. Training errors leave each row itself out.
-Results go to benchmarks/results/; ``--set batch_size=100`` measures another parameter than the default.
+The splits are those of the data sets; nothing is tuned on the held-out rows. For a training error, each row is compared
+with the other rows. Parameters have their defaults; ``--set batch_size=100`` changes one. Results go to
+benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -63,7 +64,13 @@ def main() -> None:
     parser.add_argument("data", choices=LOADERS)
     parser.add_argument("--method", action="append", choices=["DtSEE", "HotSEE", "PtSNE", "HotSNE"])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter, as in Python")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter and its value, written as in Python",
+    )
     arguments = parser.parse_args()
     parameters = {name: ast.literal_eval(value) for name, value in (item.split("=", 1) for item in arguments.set)}
     data = LOADERS[arguments.data]()

@@ -1,8 +1,9 @@
-"""Does ``novelty`` tell what does not belong: Fashion images among MNIST digits, on a map of MNIST.
+"""Does ``novelty`` recognize rows that are unlike the training data? Fashion images, on a map of MNIST.
 
     TSEE_DATA=folder python benchmarks/novelty.py
 
-The result is in results/novelty.json. The map is hardly trained: novelty hangs on the exemplars, not on places.
+The result goes to benchmarks/results/novelty.json. The map is trained for one epoch only: novelty depends on the
+exemplars, not on their positions.
 """
 
 from __future__ import annotations

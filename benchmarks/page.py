@@ -1,10 +1,10 @@
-"""The map's page: its size, how fast it opens and pans, and how fast it places new rows, in headless Chromium.
+"""The HTML page of a map: its size, and how fast it opens, pans and places new rows in headless Chromium.
 
     python benchmarks/page.py
 
-The data are random and the networks hardly trained: neither size nor speed hangs on what is learned. Drawing is
-by software (SwiftShader), with no GPU, which is the slowest that a reader may have. The result is in
-`results/page.json`; a limit that is not kept is said.
+The data are random and the networks are trained for one epoch only: neither size nor speed depends on what is
+learned. Drawing is done in software (SwiftShader) without a GPU, the slowest setup that a reader may have. The result
+goes to benchmarks/results/page.json; values above their limit are printed as such.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def clusters(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit(**settings: Any) -> Any:
-    """A model of the settings, of 12,000 rows: more exemplars than a page carries whole."""
+    """Fit 12,000 rows, which are more exemplars than a page stores in full."""
     X = np.random.default_rng(0).normal(size=(12_000, N_FEATURES)).astype(np.float32)
     return tsee.DtSEE(max_epochs=1, refinement=0, random_state=0, **settings).fit(X)
 
@@ -57,17 +57,17 @@ def open_page(browser: Browser, path: Path) -> tuple[Page, float]:
 
 
 def pan(page: Page, seconds: float = 4.0) -> float:
-    """Frames a second while the map is dragged to and fro."""
+    """Frames per second while the map is dragged back and forth."""
     page.mouse.move(700, 450)
     page.mouse.down()
     frames = page.evaluate(
         """(seconds) => new Promise((done) => {
-            const places = new Set();
+            const positions = new Set();
             const start = performance.now();
             const frame = (step) => {
-                places.add(tsee.screen(0).join());
+                positions.add(tsee.screen(0).join());
                 const elapsed = performance.now() - start;
-                if (elapsed > 1000 * seconds) return done((1000 * places.size) / elapsed);
+                if (elapsed > 1000 * seconds) return done((1000 * positions.size) / elapsed);
                 const [clientX, clientY] = [700 + 150 * Math.sin(step / 10), 450 + 80 * Math.cos(step / 7)];
                 dispatchEvent(new MouseEvent('mousemove', { clientX, clientY, buttons: 1 }));
                 requestAnimationFrame(() => frame(step + 1));
@@ -89,12 +89,12 @@ def place(page: Page, csv: Path) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Size and speed of the map's page.")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
     repeats = parser.parse_args().repeats
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
-        print("Skipped: no Chromium here (apt-get install chromium).")
+        print("Skipped: Chromium is not installed (apt-get install chromium).")
         return
     warnings.simplefilter("ignore")
     load = os.getloadavg()[0]
@@ -121,11 +121,11 @@ def main() -> None:
         for _ in range(repeats):
             page, seconds = open_page(browser, million)
             note("open_1000000_seconds", seconds)
-            note("pan_1000000_frames_a_second", pan(page))
+            note("pan_1000000_frames_per_second", pan(page))
             page.close()
             page, seconds = open_page(browser, pages["paper"])
             note("open_60000_seconds", seconds)
-            note("pan_60000_frames_a_second", pan(page))
+            note("pan_60000_frames_per_second", pan(page))
             note("place_10000_paper_seconds", place(page, csv))
             page.close()
             page, _ = open_page(browser, pages["default"])
@@ -136,8 +136,8 @@ def main() -> None:
     results = {name: statistics.median(values) for name, values in runs.items()}
     for name, value in results.items():
         limit = LIMITS.get(name)
-        kept = "" if limit is None else f"   (limit {limit:g}{', not kept' if value > limit else ''})"
-        print(f"{name:<32}{value:>9.2f}{kept}")
+        note_on_limit = "" if limit is None else f"   (limit {limit:g}{', exceeded' if value > limit else ''})"
+        print(f"{name:<32}{value:>9.2f}{note_on_limit}")
     report = {
         "machine": {"processor": platform.machine(), "cores": os.cpu_count(), "load_at_start": round(load, 1)},
         "versions": {"chromium": version, "tsee": tsee.__version__},

@@ -2,7 +2,7 @@
 
     make bench-quick
 
-Times on a shared machine vary; ratios within one run vary less. Compare with those of the commit before, or with
+Times vary on a shared machine; ratios within one run vary less. Compare them with a run of the previous commit, or with
 benchmarks/results/quick.json, which ``--keep`` writes.
 """
 
@@ -23,9 +23,9 @@ import numpy as np
 import torch
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
+from tsee.training.stages import has_bfloat16
 
 import tsee
-from tsee.estimators.fitting import has_bfloat16
 from tsee.exemplars import choose_centers
 from tsee.neighbors import nearest
 from tsee.networks import DeepNetwork
@@ -37,7 +37,7 @@ BATCH, INPUTS = 1024, 50
 
 
 def seconds(work: Callable[[], Any], repeats: int = 5) -> float:
-    """Of one call, the median, after one that does not count."""
+    """Median seconds of a call, after a first call that is not counted."""
     work()
     times = []
     for _ in range(repeats):
@@ -54,7 +54,7 @@ def clusters(n_rows: int, n_features: int) -> np.ndarray:
 
 
 def products(n_rows: int, widths: list[int], *, backward: bool, dtype: torch.dtype = torch.float32) -> float:
-    """Seconds of the matrix products of a network alone, those of its gradient included."""
+    """Seconds of a network's matrix products alone; ``backward`` includes the products of its gradient."""
     layers = [
         [torch.randn(*shape).to(dtype) for shape in ((n_rows, a), (b, a), (n_rows, b))]
         for a, b in itertools.pairwise(widths)
@@ -65,7 +65,7 @@ def products(n_rows: int, widths: list[int], *, backward: bool, dtype: torch.dty
             rows @ weights.T
             if backward:
                 gradient.T @ rows
-                if i:  # nobody asks for the gradient of the data
+                if i:  # the gradient of the data is not needed
                     gradient @ weights
 
     return seconds(work, 30)
@@ -73,14 +73,14 @@ def products(n_rows: int, widths: list[int], *, backward: bool, dtype: torch.dty
 
 def training_step() -> dict[str, float]:
     network = DeepNetwork(INPUTS, 10, hidden_layers=LAYERS)
-    network.quick = has_bfloat16(torch.device("cpu"))  # as a fit has it
+    network.quick = has_bfloat16(torch.device("cpu"))  # as in a fit
     optimizer = torch.optim.Adam(network.parameters())
     rows = torch.randn(2 * BATCH, INPUTS)
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        places = network(rows)
-        sampled_loss(places[:BATCH], places[BATCH:], exaggeration=2.0).backward()
+        Y = network(rows)
+        sampled_loss(Y[:BATCH], Y[BATCH:], exaggeration=2.0).backward()
         optimizer.step()
 
     def evaluation() -> None:
@@ -88,32 +88,32 @@ def training_step() -> dict[str, float]:
         network(rows).sum().backward()
 
     whole, evaluated = seconds(step, 30), seconds(evaluation, 30)
-    found = {}
+    result = {}
     for dtype in (torch.float32, *([torch.bfloat16] if network.quick else [])):
         alone = products(2 * BATCH, [INPUTS, *LAYERS, 10], backward=True, dtype=dtype)
         kind = str(dtype).removeprefix("torch.")
-        found[f"products of a step in {kind} / the step"] = alone / whole
-        found[f"products of a step in {kind} / its network evaluations"] = alone / evaluated
-    return found
+        result[f"products of a step in {kind} / the step"] = alone / whole
+        result[f"products of a step in {kind} / its network evaluations"] = alone / evaluated
+    return result
 
 
 def transform(see: tsee.DtSEE, X: np.ndarray) -> dict[str, float]:
     forward = products(len(X), [X.shape[1], INPUTS, *LAYERS, 2], backward=False)
     see.set_params(placement="forward")
-    found = {
+    result = {
         "products of transform / transform, forward, 10,000 rows": forward / seconds(lambda: see.transform(X)),
         "one row, forward, ms": 1e3 * seconds(lambda: see.transform(X[:1]), 50),
     }
     see.set_params(placement="refined")
-    found["one row, refined, ms"] = 1e3 * seconds(lambda: see.transform(X[:1]), 50)
-    return found
+    result["one row, refined, ms"] = 1e3 * seconds(lambda: see.transform(X[:1]), 50)
+    return result
 
 
 def imports() -> dict[str, float]:
-    def of(statement: str) -> float:
+    def run(statement: str) -> float:
         return seconds(lambda: subprocess.run([sys.executable, "-c", statement], check=True), 5)
 
-    return {"import tsee and its estimators / import torch": of("from tsee import DtSEE") / of("import torch")}
+    return {"import tsee and its estimators / import torch": run("from tsee import DtSEE") / run("import torch")}
 
 
 def main() -> None:

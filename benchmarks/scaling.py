@@ -1,9 +1,9 @@
-"""What the cost model of docs/scaling.md says, beside what one and two processes take on this machine.
+"""The cost model of docs/scaling.md, compared with the time of one and two processes on this machine.
 
     python benchmarks/scaling.py                       # the parts of a step and of a round of k-means, and whole fits
     TSEE_DATA=folder python benchmarks/scaling.py map  # the map of MNIST by one process and by two
 
-Every process has one thread, so that two of them have the cores of one machine to themselves. Results go to
+Every process has one thread, so that two processes share the two cores of one machine. Results go to
 benchmarks/results/scaling*.json.
 """
 
@@ -34,7 +34,7 @@ def clusters(n_rows: int) -> np.ndarray:
 
 
 def timed(work: Any, repeats: int) -> float:
-    """Seconds of one call, the median."""
+    """Median seconds of a call, after a first call that is not counted."""
     work()
     times = []
     for _ in range(repeats):
@@ -45,13 +45,14 @@ def timed(work: Any, repeats: int) -> float:
 
 
 def parts(share: np.ndarray, n_processes: int) -> dict[str, float]:
-    """Each part of the model by itself: an evaluation with its gradient, and an all-reduce of a network's size."""
-    from tsee.estimators.fitting import has_bfloat16
+    """Each part of the cost model by itself: evaluations with their gradient, comparisons, updates, and all-reduces."""
+    from tsee.training.stages import has_bfloat16
+
     from tsee.networks import DeepNetwork
     from tsee.objectives import log_normalizer
 
     network = DeepNetwork(FEATURES, 10, hidden_layers=(256, 256, 256))
-    network.quick = has_bfloat16(torch.device("cpu"))  # as a fit has it
+    network.quick = has_bfloat16(torch.device("cpu"))  # as in a fit
     rows = torch.from_numpy(share[: 2 * BATCH // n_processes])
 
     def evaluate() -> None:
@@ -68,19 +69,19 @@ def parts(share: np.ndarray, n_processes: int) -> dict[str, float]:
         "ms per update of the weights": 1e3 * timed(optimizer.step, 15),
     }
     if n_processes > 1:
-        for name, n_numbers in {"a number": 1, "the places": BATCH * 10, "the gradient": weights}.items():
+        for name, n_numbers in {"a number": 1, "the positions": BATCH * 10, "the gradient": weights}.items():
             message = torch.zeros(n_numbers)
             result[f"ms per sum of {name}"] = 1e3 * timed(lambda message=message: dist.all_reduce(message), 30)
     return result
 
 
-def wholes(share: np.ndarray) -> dict[str, float]:
-    """A step of training and a round of k-means, from fits that differ in their number alone."""
+def steps_and_rounds(share: np.ndarray) -> dict[str, float]:
+    """The time of a training step and of a round of k-means, from runs that differ only in their number."""
     import tsee
     from tsee.exemplars import choose_centers
 
     def seconds(**parameters: Any) -> float:
-        # Sampled among few exemplars, so that a fit is training and little else.
+        # Few exemplars, so that most of a fit is training.
         see = tsee.DtSEE(
             exemplars="centers",
             n_exemplars=CENTERS,
@@ -119,8 +120,8 @@ def in_group(rank: int, n_processes: int, port: int, work: str, queue: Any) -> N
 
 def measure(rank: int, n_processes: int) -> dict[str, float]:
     share = clusters(ROWS)[rank * ROWS // n_processes : (rank + 1) * ROWS // n_processes]
-    found = {**parts(share, n_processes), **wholes(share)}
-    return {name: round(value, 3) for name, value in found.items()}
+    result = {**parts(share, n_processes), **steps_and_rounds(share)}
+    return {name: round(value, 3) for name, value in result.items()}
 
 
 def mnist_map(rank: int, n_processes: int) -> dict[str, Any]:
@@ -136,20 +137,20 @@ def mnist_map(rank: int, n_processes: int) -> dict[str, Any]:
         result = {"fit s": round(seconds, 1)}
         for placement in ("refined", "forward"):
             see.set_params(placement=placement)
-            places = see.transform(data.x_train), see.transform(data.x_test)
-            errors = tsee.metrics.knn_error(places[0], data.y_train, places[1], data.y_test, k=(1, 5))
+            Y_train, Y_test = see.transform(data.x_train), see.transform(data.x_test)
+            errors = tsee.metrics.knn_error(Y_train, data.y_train, Y_test, data.y_test, k=(1, 5))
             result[placement] = {f"{k}-NN error %": round(100 * error, 2) for k, error in errors.items()}
     return result
 
 
-def model(found: dict[str, float], n_processes: int) -> float:
-    """Milliseconds of a step by the cost model, from its parts."""
-    evaluations = 2 * BATCH / n_processes * found["us per evaluation"] / 1e3
-    here = found["ms per comparison of all pairs"] + found["ms per update of the weights"]
+def model(measured: dict[str, float], n_processes: int) -> float:
+    """Milliseconds per step that the cost model predicts from the parts."""
+    evaluations = 2 * BATCH / n_processes * measured["us per evaluation"] / 1e3
+    local = measured["ms per comparison of all pairs"] + measured["ms per update of the weights"]
     if n_processes == 1:
-        return evaluations + here
-    messages = 6 * found["ms per sum of a number"] + 2 * found["ms per sum of the places"]
-    return evaluations + here + messages + found["ms per sum of the gradient"]
+        return evaluations + local
+    messages = 6 * measured["ms per sum of a number"] + 2 * measured["ms per sum of the positions"]
+    return evaluations + local + messages + measured["ms per sum of the gradient"]
 
 
 def group(n_processes: int, work: str) -> dict[str, Any]:
@@ -159,8 +160,8 @@ def group(n_processes: int, work: str) -> dict[str, Any]:
     context = mp.get_context("spawn")
     queue = context.SimpleQueue()
     mp.spawn(in_group, (n_processes, port, work, queue), nprocs=n_processes)
-    found: dict[str, Any] = queue.get()
-    return found
+    result: dict[str, Any] = queue.get()
+    return result
 
 
 def main() -> None:
@@ -170,14 +171,14 @@ def main() -> None:
     result: dict[str, Any] = {f"{n} process{'es' * (n > 1)}": group(n, work) for n in (1, 2)}
     if work == "parts":
         one, two = result["1 process"], result["2 processes"]
-        predicted = {n: model(found, n) for n, found in ((1, one), (2, two))}
+        predicted = {n: model(measured, n) for n, measured in ((1, one), (2, two))}
         result["predicted ms per step"] = {"1 process": round(predicted[1], 1), "2 processes": round(predicted[2], 1)}
         result["measured over predicted"] = {
             "1 process": round(one["ms per step"] / predicted[1], 2),
             "2 processes": round(two["ms per step"] / predicted[2], 2),
         }
-        result["speed of 2 processes over 1, a step"] = round(one["ms per step"] / two["ms per step"], 2)
-        result["speed of 2 processes over 1, a round of k-means"] = round(
+        result["speed of 2 processes over 1, per step"] = round(one["ms per step"] / two["ms per step"], 2)
+        result["speed of 2 processes over 1, per round of k-means"] = round(
             one["ms per round of k-means"] / two["ms per round of k-means"], 2
         )
     print(json.dumps(result, indent=2))

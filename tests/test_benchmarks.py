@@ -1,4 +1,4 @@
-"""The page of `make bench`, from runs as they are kept: whole, without places for new rows, and failed."""
+"""The page of `make bench`: complete runs, runs that cannot place new rows, and failed runs."""
 
 import sys
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_page_of_peers(peers, tmp_path, monkeypatch):
     assert any(line.endswith("C 30 (1.0).") for line in lines)
     assert any(line.startswith("| A | 300 s | - | - | 500 MiB | - | 5.5 / 4.0 % |") for line in lines)
     assert "| B | 6 s, 500 MiB, 20.0 / 25.0 % | stopped after 3600 s |" in lines
-    assert "clusters lie apart on every map: the error of 1-NN is 6.0 % at the most." in lines
+    assert "The clusters are separate on every map: the largest error of 1-NN is 6.0 %." in lines
     assert any(line.startswith("| B (stopped after 3600 s) | - |") for line in lines)
     assert {path.name for path in (tmp_path / "benchmarks").iterdir()} == {"mnist.png", "growth.png"}
 

@@ -1,4 +1,4 @@
-"""How good the maps are: what the demonstration promises, read from its own output."""
+"""How good the maps are, read from the output of the demonstration."""
 
 import re
 
@@ -8,7 +8,7 @@ from tsee.cli import main
 
 
 def test_the_demonstration_keeps_its_promises(tmp_path):
-    """Digits, a third held out, defaults, median of three seeds: DtSEE within 5 % error, HotSEE within 8 %."""
+    """A third of the digits held out, defaults, median of three seeds: DtSEE has at most 5 % error, HotSEE 8 %."""
     result = CliRunner().invoke(main, ["demo", "-o", str(tmp_path)])
     assert result.exit_code == 0, result.output
     medians = dict(re.findall(r"^(\w+) median +([\d.]+)%", result.output, flags=re.MULTILINE))

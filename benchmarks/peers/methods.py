@@ -1,8 +1,8 @@
-"""One method on one data set, in a process of its own: ``python methods.py METHOD FOLDER``.
+"""Run one method on one data set, in its own process: ``python methods.py METHOD FOLDER``.
 
-The folder has ``train.npy`` and ``test.npy``; ``places-train.npy`` and ``places-test.npy`` are written to it. The last
-line of output is a JSON object of seconds and bytes. Methods have their defaults, but for the number of jobs, which is
-the number of cores, and a seed. This file runs in the environment of the peers and imports nothing but the method.
+The folder has ``train.npy`` and ``test.npy``; ``positions-train.npy`` and ``positions-test.npy`` are written to it. The
+last line of output is a JSON object with seconds and MiB. Methods have their defaults, except for a seed and the number
+of jobs, which is the number of cores. This file runs in the environment of the peers, so it imports only the method.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def tsee_fast(**parameters):
 def umap():
     from umap import UMAP
 
-    return UMAP()  # a seed would allow it one thread only
+    return UMAP()  # with a seed, it would run in one thread only
 
 
 def parametric_umap():
@@ -49,7 +49,7 @@ def opentsne():
     class Estimator:
         def fit_transform(self, X):
             self.map = TSNE(n_jobs=CORES, random_state=0).fit(X)
-            # Its transform would move the map itself so, and new rows would lie beside the places that were given.
+            # Its transform would center the map in place; new rows would then not fit the positions that were returned.
             self.map -= (self.map.max(0) + self.map.min(0)) / 2
             return np.asarray(self.map)
 
@@ -104,7 +104,7 @@ def sklearn_tsne():
 METHODS = {
     "tsee": tsee,
     "tsee, fast": tsee_fast,
-    # What more or less time buys: the other points of the curve.
+    # The other points of the curve: less time and more time.
     "tsee, fast, a third of the epochs": lambda: tsee_fast(max_epochs=10),
     "tsee, 512-512-512, twice the epochs": lambda: tsee(hidden_layers=(512, 512, 512), max_epochs=60),
     "PaCMAP": pacmap,
@@ -117,16 +117,16 @@ METHODS = {
 }
 
 
-def memory(field):
-    """A line of what Linux knows of this process, in MiB."""
+def status_mib(field):
+    """A field of this process's /proc/self/status, in MiB."""
     return int(Path("/proc/self/status").read_text().partition(field)[2].split()[0]) / 1024
 
 
-class Peak:
-    """The most memory while a block ran beyond what there was at its start, sampled: peaks of before do not count."""
+class PeakMemory:
+    """The memory when a block starts and its peak while the block runs, sampled; earlier peaks do not count."""
 
     def __enter__(self):
-        self.start = self.most = memory("VmRSS:")
+        self.start = self.peak = status_mib("VmRSS:")
         self.done = threading.Event()
         self.thread = threading.Thread(target=self.watch)
         self.thread.start()
@@ -134,7 +134,7 @@ class Peak:
 
     def watch(self):
         while not self.done.wait(0.05):
-            self.most = max(self.most, memory("VmRSS:"))
+            self.peak = max(self.peak, status_mib("VmRSS:"))
 
     def __exit__(self, *error):
         self.done.set()
@@ -146,17 +146,17 @@ def main():
     X, X_test = np.load(folder / "train.npy"), np.load(folder / "test.npy")
     estimator = METHODS[method]()  # imports are not timed
     result = {}
-    with Peak() as peak:
+    with PeakMemory() as memory:
         start = time.perf_counter()
         Y = estimator.fit_transform(X)
         result["fit s"] = time.perf_counter() - start
-    result["memory beyond the data MiB"] = peak.most - peak.start
-    np.save(folder / "places-train.npy", np.asarray(Y, dtype=np.float32))
+    result["memory beyond the data MiB"] = memory.peak - memory.start
+    np.save(folder / "positions-train.npy", np.asarray(Y, dtype=np.float32))
     print(json.dumps(result), flush=True)
     if not hasattr(estimator, "transform"):
         return
     with contextlib.suppress(NotImplementedError):
-        result |= place(estimator, X_test, folder / "places-test.npy")
+        result |= place(estimator, X_test, folder / "positions-test.npy")
     print(json.dumps(result), flush=True)
     if method.startswith("tsee"):
         estimator.set_params(placement="forward")
@@ -167,7 +167,7 @@ def main():
 
 
 def place(estimator, X_test, path):
-    """Save the places of new rows: how long they took, and one of them alone."""
+    """Save the positions of new rows; return the time that they took together, and the time of one row alone."""
     start = time.perf_counter()
     Y_test = estimator.transform(X_test)
     seconds = time.perf_counter() - start

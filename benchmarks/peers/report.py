@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and its figures, from the runs in benchmarks/results/peers.json."""
+"""Write docs/benchmarks.md and its figures from the runs in benchmarks/results/peers.json."""
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ INK, OURS, THEIRS = "#333333", "#d1495b", "#5b7b9a"
 
 INTRODUCTION = """# tsee and its peers
 
-Each method with its defaults on {cores} cores without a GPU, in a process of its own, one after the other
-(`make bench`; the runs are in [peers.json](../benchmarks/results/peers.json), of which `python
-benchmarks/peers/run.py report` makes this page). Errors are those of k-NN on the map: of held-out rows by the
-training rows, and of training rows, each left out. The Quality Score is the share of a held-out row's 10 or 100
-nearest neighbors that are its nearest on the map too. Memory is what a fit takes beyond the data, the library
-and its imports. A dash: the method has no such thing, did not come so far, or was not run. One run each, over three
-days: times vary by a tenth, and with the hour by up to a half. While PaCMAP and umap-learn fitted a million rows, other
-work of the lowest priority ran on what they left idle; beside ParamPaCMAP on Fashion-MNIST ran tests for some minutes.
+Each method ran with its defaults on {cores} cores without a GPU, in its own process, one after the other. `make bench`
+repeats the runs, which are kept in [peers.json](../benchmarks/results/peers.json); `python benchmarks/peers/run.py
+report` only writes this page.
+
+- An error is the error of k-NN on the map. A held-out row is compared with the training rows, a training row with the
+  other training rows.
+- The Quality Score is the share of a held-out row's 10 or 100 nearest training rows that are also among its nearest on
+  the map.
+- Memory is what a fit takes in addition to the data, the library and its imports.
+- A dash means that the method cannot do this, did not finish, or was not run.
+- Every number is from one run on a shared machine. Times vary by a tenth, and sometimes by up to a half. Other
+  processes ran at the lowest priority while PaCMAP and umap-learn fitted a million rows, and at normal priority for
+  some minutes of ParamPaCMAP on Fashion-MNIST.
 """
 
 Runs = dict[str, dict[str, Any]]
@@ -41,17 +46,17 @@ def write_report(kept: dict[str, Any]) -> None:
         if name in runs:
             lines += [f"## {NAMES[name]}", "", *_table(runs[name]), ""]
             _error_against_time(runs[name], NAMES[name], DOCS / "benchmarks" / f"{name}.png")
-            lines += [f"![Error against the time of a fit](benchmarks/{name}.png)", ""]
+            lines += [f"![Error and time of a fit](benchmarks/{name}.png)", ""]
     growth = {int(name.removeprefix("cells-")): found for name, found in runs.items() if name.startswith("cells-")}
     if growth:
         lines += [
-            "## How they grow",
+            "## More rows",
             "",
             "Synthetic single-cell-like data: 50 dimensions, 30 clusters of uneven size, each a short path of states.",
             "",
             *_growth(growth),
             "",
-            "![Time and memory of a fit against the number of rows](benchmarks/growth.png)",
+            "![Time and memory of a fit by the number of rows](benchmarks/growth.png)",
             "",
         ]
         _growth_figure(growth, DOCS / "benchmarks" / "growth.png")
@@ -66,8 +71,8 @@ def _table(runs: Runs) -> list[str]:
         "10,000 new rows": lambda run: _cell(run, "transform s", "{:.2f} s"),
         "one new row": lambda run: _cell(run, "one row ms", "{:.1f} ms"),
         "memory": lambda run: _cell(run, "memory beyond the data MiB", "{:,.0f} MiB"),
-        "1-NN / 5-NN error, held out": lambda run: _pair(run, "1-NN error %", "5-NN error %"),
-        "training rows, left out": lambda run: _pair(run, "training 1-NN error %", "training 5-NN error %"),
+        "1-NN / 5-NN error, held-out rows": lambda run: _pair(run, "1-NN error %", "5-NN error %"),
+        "1-NN / 5-NN error, training rows": lambda run: _pair(run, "training 1-NN error %", "training 5-NN error %"),
         "Quality Score 10 / 100": lambda run: _pair(run, "Quality Score 10 %", "Quality Score 100 %"),
     }
     lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
@@ -79,12 +84,12 @@ def _table(runs: Runs) -> list[str]:
         forward = {key.removeprefix("forward: "): value for key, value in run.items() if key.startswith("forward: ")}
         if forward:
             cells = (of(forward) for of in columns.values())
-            lines.append('| &nbsp;&nbsp;the same, `placement="forward"` | ' + " | ".join(cells) + " |")
-    return [*lines, "", *_times_faster(runs), ""]
+            lines.append('| &nbsp;&nbsp;with `placement="forward"` | ' + " | ".join(cells) + " |")
+    return [*lines, "", *_transform_ratios(runs)]
 
 
-def _times_faster(runs: Runs) -> list[str]:
-    """How many times as long the peers take to place new rows."""
+def _transform_ratios(runs: Runs) -> list[str]:
+    """The peers' time to place new rows, divided by the time of tsee."""
     ours = runs.get("tsee", {})
     peers = {method: run["transform s"] for method, run in runs.items()
              if "transform s" in run and not method.startswith("tsee")}  # fmt: skip
@@ -95,8 +100,8 @@ def _times_faster(runs: Runs) -> list[str]:
         for method, seconds in peers.items()
     ]
     return [
-        "The time of 10,000 new rows over that of tsee's network alone (in brackets: over that of tsee's default,",
-        f"which places a row among its nearest): {', '.join(ratios)}.",
+        "Time to place 10,000 new rows, divided by the time of tsee's network alone (in parentheses: by the time of",
+        f"tsee's default, which places a row among its nearest exemplars): {', '.join(ratios)}.",
     ]
 
 
@@ -129,24 +134,24 @@ def _growth(growth: dict[int, Runs]) -> list[str]:
     return [
         *lines,
         "",
-        "Time of the fit, its memory beyond the data, and the Quality Scores at 10 and 100 of held-out rows. The",
-        f"clusters lie apart on every map: the error of 1-NN is {worst:.1f} % at the most.",
+        "Each cell has the time of the fit, its memory, and the Quality Scores 10 and 100 of held-out rows.",
+        f"The clusters are separate on every map: the largest error of 1-NN is {worst:.1f} %.",
     ]
 
 
-def _parts(found: dict[str, Any]) -> list[str]:
-    """Where the time of tsee's own fits goes."""
-    sizes = found["sizes"]
+def _parts(growth: dict[str, Any]) -> list[str]:
+    """The parts of the time of tsee's own fits."""
+    sizes = growth["sizes"]
     rows = {
         "the whole fit": lambda run: f"{run['seconds']:.0f} s",
         "exemplars and affinities": lambda run: (
             f"{run['exemplars and affinities, s']:.1f} s, {100 * run['share of exemplars and affinities']:.0f} %"
         ),
         "training": lambda run: (
-            f"{run['training, s']:.0f} s, {run['training, us a row and epoch']:.1f} us a row and epoch"
+            f"{run['training, s']:.0f} s, {run['training, us per row and epoch']:.1f} µs per row and epoch"
         ),
         "refinement of the exemplars": lambda run: f"{run['refinement of the exemplars, s']:.1f} s",
-        "the whole fit, a row and epoch": lambda run: f"{run['the whole fit, us a row and epoch']:.0f} us",
+        "the whole fit, per row and epoch": lambda run: f"{run['the whole fit, us per row and epoch']:.0f} µs",
         "memory beyond the data": lambda run: f"{run['memory beyond the data, MiB']:,.0f} MiB",
     }
     lines = ["| | " + " | ".join(f"{int(n):,} rows" for n in sizes) + " |", "| --- " * (len(sizes) + 1) + "|"]
@@ -154,14 +159,15 @@ def _parts(found: dict[str, Any]) -> list[str]:
     return [
         "## Where the time of a fit goes",
         "",
-        f"The same data, `DtSEE` with {found['epochs']} epochs and batches of {found['batch']:,} at every size",
-        "(`python benchmarks/growth.py`,",
-        "[results](../benchmarks/results/growth.json)), the smaller sizes before and after the largest, their means.",
+        f"The same data, fitted by `DtSEE` with {growth['epochs']} epochs and batches of {growth['batch']:,}.",
+        "The smaller sizes are means of runs before and after the largest (`python benchmarks/growth.py`,",
+        "[results](../benchmarks/results/growth.json)).",
         "",
         *lines,
         "",
-        f"From the second size to the third each row adds {found['memory, bytes a row more']} bytes to the memory;",
-        "the rest hangs on the exemplars, at most 65,536: their neighbors, the search among them, the refinement.",
+        f"From 100,000 to 1,000,000 rows, each row adds {growth['memory, bytes per additional row']} bytes of memory.",
+        "The rest depends on the number of exemplars, at most 65,536: their neighbors, the search among them, and the",
+        "refinement.",
     ]
 
 
@@ -194,8 +200,8 @@ def _error_against_time(runs: Runs, title: str, path: Path) -> None:
             edgecolor=color,
             zorder=3,
         )
-        # Ours lie on a line near the bottom: their names go below it, each on a line of its own. Those of others go to
-        # the right, or below where they would run into another.
+        # Our points form a line near the bottom: their names go below it, each in its own row. The names of the others
+        # go to the right of the point, or below it if another point is near.
         name = "tsee (default)" if method == "tsee" else method.removeprefix("tsee, ")
         crowded = any(
             1 < other["fit s"] / run["fit s"] < 3 and abs(_error(other) - error) < 1 for other in found.values()
@@ -203,7 +209,7 @@ def _error_against_time(runs: Runs, title: str, path: Path) -> None:
         ax.annotate(
             name,
             (run["fit s"], error),
-            xytext=(0, -16 - 12 * ours.index((run["fit s"], error))) if mine else (0, -14) if crowded else (6, 4),
+            xytext=(0, -22 - 12 * ours.index((run["fit s"], error))) if mine else (0, -14) if crowded else (6, 4),
             textcoords="offset points",
             ha="center" if mine or crowded else "left",
             fontsize=7.5 if mine else 8,
@@ -215,22 +221,24 @@ def _error_against_time(runs: Runs, title: str, path: Path) -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.margins(x=0.15, y=0.12)
     ax.set_ylim(0)
-    ax.set_xlabel("seconds to fit (hollow: no place for new rows; error of the training rows, left out)", fontsize=9,
+    ax.set_xlabel("seconds to fit (hollow: cannot place new rows; error of the training rows)", fontsize=9,
                   color=INK)  # fmt: skip
     ax.set_ylabel("error of 1-NN on the map, held-out rows, %", fontsize=9, color=INK)
-    ax.set_title(f"{title}: better is lower, faster is left", fontsize=10, color=INK, loc="left")
+    ax.set_title(f"{title}: lower is better, left is faster", fontsize=10, color=INK, loc="left")
     figure.savefig(path, dpi=160)
 
 
 def _error(run: dict[str, Any]) -> float:
-    """Of held-out rows, or where there are no places for them, of training rows, left out."""
+    """The error of held-out rows, or of training rows if the method cannot place held-out rows."""
     return float(run.get("1-NN error %", run["training 1-NN error %"]))
 
 
 def _growth_figure(growth: dict[int, Runs], path: Path) -> None:
     figure, axes = _axes(9.0, 2)
     methods = list(dict.fromkeys(method for runs in growth.values() for method in runs))
-    for ax, key, label in zip(axes, ("fit s", "memory beyond the data MiB"), ("Seconds", "MiB"), strict=True):
+    for ax, key, label in zip(
+        axes, ("fit s", "memory beyond the data MiB"), ("Seconds to fit", "Memory of a fit, MiB"), strict=True
+    ):
         ends = {}
         for method in methods:
             points = [(n, runs[method][key]) for n, runs in sorted(growth.items()) if key in runs.get(method, {})]
@@ -249,19 +257,19 @@ def _growth_figure(growth: dict[int, Runs], path: Path) -> None:
         ax.xaxis.set_major_locator(FixedLocator(sorted(growth)))
         ax.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
         ax.set_xlabel("rows", fontsize=9, color=INK)
-        ax.set_title(f"{label} of a fit", fontsize=10, color=INK, loc="left")
+        ax.set_title(label, fontsize=10, color=INK, loc="left")
         ax.margins(x=0.25)
         _name_ends(ax, ends)
     figure.savefig(path, dpi=160)
 
 
 def _name_ends(ax: Any, ends: dict[str, tuple[int, float]]) -> None:
-    """A name at the end of each line, those at the same number of rows at least a line of text apart."""
+    """Write a name at the end of each line; names at the same number of rows are at least a line of text apart."""
     low, high = (math.log(limit) for limit in ax.get_ylim())
-    points_high = 72 * 3.4  # of the axes, nearly
+    axes_height = 72 * 3.4  # in points, approximately
     last: dict[int, float] = {}
     for method, (n, value) in sorted(ends.items(), key=lambda item: item[1][1]):
-        own = points_high * (math.log(value) - low) / (high - low)
+        own = axes_height * (math.log(value) - low) / (high - low)
         last[n] = max(own, last.get(n, -math.inf) + 9)
         ax.annotate(method, (n, value), xytext=(6, last[n] - own), textcoords="offset points", fontsize=7.5,
                     va="center", color=OURS if method.startswith("tsee") else INK,

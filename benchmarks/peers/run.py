@@ -1,11 +1,11 @@
-"""tsee and its peers on the same rows and cores, each in a process of its own, one after the other.
+"""Run tsee and its peers on the same rows and cores, one after the other, each in its own process.
 
-    make bench                                            # everything: a few hours
+    make bench                                            # everything, and the report: a few hours
     python benchmarks/peers/run.py mnist --method tsee --method PaCMAP --peers .venv-peers/bin/python
     python benchmarks/peers/run.py report                 # docs/benchmarks.md and its figures
 
-Each run is kept in benchmarks/results/peers.json, and is not run again unless asked for by ``--again``. MNIST and
-Fashion are read from TSEE_DATA or downloaded; ``cells-N`` are N rows of synthetic single-cell-like data.
+Each run is kept in benchmarks/results/peers.json, and is repeated only with ``--again``. MNIST and Fashion are read
+from TSEE_DATA or downloaded; ``cells-N`` is N rows of synthetic single-cell-like data.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ CURVE = ["tsee, fast, a third of the epochs", "tsee, 512-512-512, twice the epoc
 PEERS = ["PaCMAP", "umap-learn", "openTSNE", "ParametricUMAP", "ParamPaCMAP", "TorchDR UMAP", "scikit-learn TSNE"]
 DATA = ["mnist", "fashion", "cells-10000", "cells-100000", "cells-1000000"]
 NEW_ROWS = 10_000
-LIMIT = 3600
-# The Quality Score is judged on so many of the held-out rows where there are many to compare with.
-JUDGED = 2000
+LIMIT_SECONDS = 3600
+# The Quality Score compares a held-out row with all training rows: on large data it uses only this many held-out rows.
+SCORED_ROWS = 2000
+LARGE_ROWS = 100_000
 
 
 def cells(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Clusters of uneven size and shape in 50 dimensions, each a short path of states: types of cells, say."""
+    """Clusters of uneven size and shape in 50 dimensions, each along a short path of states, like types of cells."""
     random = np.random.default_rng(0)
     shares = np.sort(random.dirichlet(np.full(30, 0.7)))
     kinds = random.choice(len(shares), n_rows, p=shares)
-    ends = 3 * random.normal(size=(len(shares), 50))
-    ways = 1.5 * random.normal(size=(len(shares), 50))
+    centers = 3 * random.normal(size=(len(shares), 50))
+    directions = 1.5 * random.normal(size=(len(shares), 50))
     spread = random.uniform(0.5, 1.2, size=len(shares))
     rows = np.empty((n_rows, 50), dtype=np.float32)
     for start in range(0, n_rows, 65_536):
         mine = kinds[start : start + 65_536]
         along = random.uniform(-1, 1, size=(len(mine), 1))
         noise = spread[mine, None] * random.normal(size=(len(mine), 50))
-        rows[start : start + len(mine)] = ends[mine] + along * ways[mine] + noise
+        rows[start : start + len(mine)] = centers[mine] + along * directions[mine] + noise
     return rows, kinds
 
 
@@ -60,7 +61,7 @@ def load(name: str) -> tsee.datasets.Split:
         rows, kinds = cells(n + NEW_ROWS)
         return tsee.datasets.Split(rows[:n], kinds[:n], rows[n:], kinds[n:])
     data = {"mnist": tsee.datasets.load_mnist, "fashion": tsee.datasets.load_fashion}[name]()
-    # Peers differ in how they take whole numbers: all are given the same floats.
+    # Peers treat integers differently, so all get the same floats.
     return tsee.datasets.Split(data.x_train / np.float32(255), data.y_train, data.x_test / np.float32(255), data.y_test)
 
 
@@ -70,18 +71,18 @@ def run(method: str, name: str, data: tsee.datasets.Split, interpreter: str) -> 
         np.save(f"{folder}/test.npy", data.x_test)
         command = [interpreter, str(HERE / "methods.py"), method, folder]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS)
             output, failure = done.stdout, done.stderr.strip().splitlines()[-1:] if done.returncode else None
         except subprocess.TimeoutExpired as stopped:
-            output, failure = (stopped.stdout or b"").decode(), [f"stopped after {LIMIT} s"]
+            output, failure = (stopped.stdout or b"").decode(), [f"stopped after {LIMIT_SECONDS} s"]
         lines = [line for line in output.splitlines() if line.startswith("{")]
         result: dict[str, Any] = json.loads(lines[-1]) if lines else {}
         result = {key: round(value, 3) for key, value in result.items()}
         if failure:
             result["failed"] = failure[0]
-        places = [Path(folder) / f"places-{part}.npy" for part in ("train", "test")]
-        if places[0].exists():
-            result |= judge(data, np.load(places[0]), np.load(places[1]) if places[1].exists() else None)
+        train, test = (Path(folder) / f"positions-{part}.npy" for part in ("train", "test"))
+        if train.exists():
+            result |= judge(data, np.load(train), np.load(test) if test.exists() else None)
         forward = [Path(folder) / f"forward-{part}.npy" for part in ("train", "test")]
         if forward[0].exists():
             errors = tsee.metrics.knn_error(
@@ -92,13 +93,13 @@ def run(method: str, name: str, data: tsee.datasets.Split, interpreter: str) -> 
 
 
 def judge(data: tsee.datasets.Split, Y: np.ndarray, Y_test: np.ndarray | None) -> dict[str, float]:
-    """Errors on the map: of the training rows, each left out, and of the held-out rows where they have places."""
+    """Errors of the training rows, each compared with the others, and of the held-out rows if they have positions."""
     left_out = tsee.metrics.knn_error(Y, data.y_train, k=(1, 5))
     result = {f"training {k}-NN error %": round(100 * error, 2) for k, error in left_out.items()}
     if Y_test is not None:
         errors = tsee.metrics.knn_error(Y, data.y_train, Y_test, data.y_test, k=(1, 5))
-        few = slice(0, JUDGED if len(Y) > 100_000 else None)
-        scores = tsee.metrics.quality_score(data.x_train, Y, data.x_test[few], Y_test[few], k=(10, 100))
+        scored = slice(0, SCORED_ROWS if len(Y) > LARGE_ROWS else None)
+        scores = tsee.metrics.quality_score(data.x_train, Y, data.x_test[scored], Y_test[scored], k=(10, 100))
         result |= {f"{k}-NN error %": round(100 * error, 2) for k, error in errors.items()}
         result |= {f"Quality Score {k} %": round(100 * score, 2) for k, score in scores.items()}
     return result
@@ -108,8 +109,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="+", choices=[*DATA, "all", "report"])
     parser.add_argument("--method", action="append", choices=[*OURS, *CURVE, *PEERS])
-    parser.add_argument("--peers", default=".venv-peers/bin/python", help="the Python in which the peers are")
-    parser.add_argument("--again", action="store_true", help="run what has been run before")
+    parser.add_argument("--peers", default=".venv-peers/bin/python", help="the Python of the peers' environment")
+    parser.add_argument("--again", action="store_true", help="repeat runs that are kept")
     arguments = parser.parse_args()
     if arguments.data == ["report"]:
         from report import write_report

@@ -9,18 +9,29 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tsee import anndata, datasets, metrics, onnx, plots
+    from tsee import anndata, datasets, explorer, files, metrics, onnx, plots
     from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
-    from tsee.exceptions import DataWarning, ExportWarning, ModelError, TrainingWarning
-    from tsee.persistence import load
+    from tsee.estimators.loading import load
+    from tsee.exceptions import (
+        CheckpointError,
+        DataFileError,
+        DataWarning,
+        ExportWarning,
+        ModelError,
+        TrainingWarning,
+    )
+    from tsee.fitted import FittedMap
     from tsee.serving.batches import transform_batches
 
 __version__ = version("tsee")
 
 __all__ = [
+    "CheckpointError",
+    "DataFileError",
     "DataWarning",
     "DtSEE",
     "ExportWarning",
+    "FittedMap",
     "HotSEE",
     "HotSNE",
     "ModelError",
@@ -28,6 +39,8 @@ __all__ = [
     "TrainingWarning",
     "anndata",
     "datasets",
+    "explorer",
+    "files",
     "load",
     "metrics",
     "onnx",
@@ -35,13 +48,14 @@ __all__ = [
     "transform_batches",
 ]
 
-# Where each name is that is no module itself. It is imported when first used: torch takes seconds, and the command's
-# help and completion have no use for it.
+# The module of each public name that is not a module itself. They are imported when first used: torch takes seconds,
+# and the command's help and completion have no use for it.
 _HOMES = {
     **dict.fromkeys(("DtSEE", "HotSEE", "HotSNE", "PtSNE"), "estimators"),
+    **dict.fromkeys(("CheckpointError", "DataFileError", "ModelError"), "exceptions"),
     **dict.fromkeys(("DataWarning", "ExportWarning", "TrainingWarning"), "exceptions"),
-    **dict.fromkeys(("load",), "persistence"),
-    **dict.fromkeys(("ModelError",), "exceptions"),
+    "FittedMap": "fitted",
+    "load": "estimators.loading",
     "transform_batches": "serving.batches",
 }
 
@@ -55,4 +69,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

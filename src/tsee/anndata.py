@@ -1,26 +1,25 @@
-"""Maps of single cells, in scanpy's manner. anndata itself is not imported: the object brings what is needed."""
+"""Maps of single cells, as scanpy users expect them. anndata itself is never imported."""
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tsee.estimators import METHODS
-from tsee.estimators.base import ParametricMap
 from tsee.files.errors import listed
 from tsee.files.h5ad import rows_of
 from tsee.files.rows import ChosenColumns, Rows
+from tsee.fitted import fitted_map
 from tsee.persistence import plain
 
 __all__ = ["embed", "place"]
 
-# scanpy's: with no more variables than these, X itself is small enough.
-MANY_VARIABLES = 50
+# As in scanpy: with at most this many variables, X itself is small enough.
+MAX_VARIABLES = 50
 
 
 def embed(
@@ -35,8 +34,8 @@ def embed(
     """Map the observations of an AnnData object.
 
     Writes the map to ``adata.obsm["X_tsee"]``, where ``scanpy.pl.embedding(adata, "tsee")`` finds it, and the
-    parameters to ``adata.uns["tsee"]["params"]``. Where scanpy's tools return None, the fitted model is returned:
-    `place` puts new observations on the same map with it.
+    parameters to ``adata.uns["tsee"]["params"]``. scanpy's tools return None; this returns the fitted model, with
+    which `place` puts new observations on the same map.
 
     Parameters
     ----------
@@ -84,14 +83,17 @@ def embed(
             f"{listed(estimator.get_params(), most=100)}."
         )
     chosen = _choose(adata, use_rep)
-    estimator.set_params(**parameters).fit(_representation(adata, chosen))
+    rows = _representation(adata, chosen)
+    estimator.set_params(**parameters).fit(rows)
     if chosen == "X" and adata.var_names.is_unique:
-        estimator.feature_names_in_ = np.array([str(name) for name in adata.var_names], dtype=object)
-    _write(adata, estimator.embedding_, estimator, chosen, key_added)
+        estimator.adopt(replace(estimator.map_, feature_names=tuple(str(name) for name in adata.var_names)))
+    fitted = fitted_map(estimator)
+    positions = fitted.place(rows) if fitted.embedding is None else fitted.embedding
+    _write(adata, positions, _facts(estimator, chosen), key_added)
     return estimator
 
 
-def place(adata: Any, estimator: ParametricMap, *, use_rep: str | None = None, key_added: str | None = None) -> None:
+def place(adata: Any, model: Any, *, use_rep: str | None = None, key_added: str | None = None) -> None:
     """Place the observations of an AnnData object on a map that exists.
 
     Writes to ``adata.obsm`` and ``adata.uns`` as `embed` does. For a model of X, the variables are found by their
@@ -102,8 +104,8 @@ def place(adata: Any, estimator: ParametricMap, *, use_rep: str | None = None, k
     ----------
     adata : AnnData
         The new observations.
-    estimator : DtSEE, HotSEE, PtSNE or HotSNE
-        The model: what `embed` returned, or what `tsee.load` read.
+    model : DtSEE, HotSEE, PtSNE or HotSNE
+        The fitted model: what `embed` returned, or what `tsee.load` read.
     use_rep : str, optional
         ``"X"`` or a key of ``adata.obsm``; by default X for a model that knows the names of its variables, otherwise
         as in `embed`.
@@ -123,20 +125,18 @@ def place(adata: Any, estimator: ParametricMap, *, use_rep: str | None = None, k
     (297, 2)
     """
     _check_anndata(adata)
-    check_is_fitted(estimator)
-    names = getattr(estimator, "feature_names_in_", None)
+    fitted = fitted_map(model)
+    names = fitted.feature_names
     chosen = "X" if use_rep is None and names is not None else _choose(adata, use_rep)
     X = _representation(adata, chosen)
     if chosen == "X" and names is not None:
         X = _columns(X, _positions(adata, names))
-        estimator = copy.copy(estimator)
-        del estimator.feature_names_in_  # they have been compared; the array has none to compare again
-    elif X.shape[1] != estimator.n_features_in_:
+    elif X.shape[1] != fitted.n_features:
         raise ValueError(
-            f"{chosen!r} has {X.shape[1]} columns, and the model was fitted with {estimator.n_features_in_}: give the "
+            f"{chosen!r} has {X.shape[1]} columns, and the model was fitted with {fitted.n_features}: give the "
             f"'use_rep' that it was fitted with. There are {_present(adata)}."
         )
-    _write(adata, np.asarray(estimator.transform(X)), estimator, chosen, key_added)
+    _write(adata, fitted.place(X), _facts(model, chosen), key_added)
 
 
 def _check_anndata(adata: Any) -> None:
@@ -150,7 +150,7 @@ def _check_anndata(adata: Any) -> None:
 def _choose(adata: Any, use_rep: str | None) -> str:
     """Which representation to take, by scanpy's rule."""
     if use_rep is None:
-        use_rep = "X_pca" if len(adata.var_names) > MANY_VARIABLES and "X_pca" in adata.obsm else "X"
+        use_rep = "X_pca" if len(adata.var_names) > MAX_VARIABLES and "X_pca" in adata.obsm else "X"
     if use_rep in adata.obsm or (use_rep == "X" and adata.X is not None):
         return use_rep
     raise ValueError(f"The 'use_rep' parameter is {use_rep!r}, which adata does not have. There are {_present(adata)}.")
@@ -172,7 +172,7 @@ def _representation(adata: Any, chosen: str) -> Any:
 
 
 def _positions(adata: Any, names: Any) -> list[int] | None:
-    """Where the variables of the model are; None if they are all there are, in their order."""
+    """The columns of the model's variables; None if they are all there are, in their order."""
     present = [str(name) for name in adata.var_names]
     if present == list(names):
         return None
@@ -194,10 +194,14 @@ def _columns(X: Any, positions: list[int] | None) -> Any:
     return ChosenColumns(X, positions) if isinstance(X, Rows) else X[:, positions]
 
 
-def _write(adata: Any, places: np.ndarray, estimator: ParametricMap, chosen: str, key_added: str | None) -> None:
-    method = next((name for name, kind in METHODS.items() if kind is type(estimator)), type(estimator).__name__)
-    said = {"method": method, "use_rep": chosen, "tsee_version": version("tsee")}
-    said |= {name: plain(value) for name, value in estimator.get_params(deep=False).items()}
-    adata.obsm[key_added or "X_tsee"] = places
+def _facts(model: Any, chosen: str) -> dict[str, Any]:
+    """What is written of a model: its method, its data and its parameters."""
+    method = next((name for name, kind in METHODS.items() if kind is type(model)), type(model).__name__)
+    facts = {"method": method, "use_rep": chosen, "tsee_version": version("tsee")}
+    return facts | {name: plain(value) for name, value in model.get_params(deep=False).items()}
+
+
+def _write(adata: Any, positions: np.ndarray, facts: dict[str, Any], key_added: str | None) -> None:
+    adata.obsm[key_added or "X_tsee"] = positions
     # None cannot be written to every .h5ad file.
-    adata.uns[key_added or "tsee"] = {"params": {name: value for name, value in said.items() if value is not None}}
+    adata.uns[key_added or "tsee"] = {"params": {name: value for name, value in facts.items() if value is not None}}

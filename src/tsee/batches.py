@@ -1,4 +1,4 @@
-"""What training reads of each row, in memory or on disk, and the random batches in which it reads it."""
+"""What training keeps of each row, in memory or on disk, and the random batches in which it is read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tsee.files.scratch import Scratch, writing
 
 __all__ = ["Batch", "DiskStore", "MemoryStore", "Store", "new_store", "seed_of", "smallest_batch", "steps_per_epoch"]
 
-# Rows that are shuffled together: they are what a store on disk holds in memory.
+# Rows that are shuffled together: a store on disk holds this many in memory.
 BUCKET_ROWS = 2**16
-# Rows that a store on disk gathers before it deals them out: each bucket then takes a fair number at a time.
+# Rows that a store on disk collects before it deals them out, so that each bucket takes many at a time.
 PENDING_ROWS = 2**15
-# Bytes up to which data that came from disk are kept in memory.
+# Up to this many bytes, data that came from disk are kept in memory.
 MEMORY = 2**26
 
 Columns = dict[str, Tensor]
@@ -26,7 +26,7 @@ Columns = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of a store: ``batch[name]`` is a column of them. ``epoch`` counts the passes over the store, from 0."""
+    """Rows of a store: ``batch[name]`` is one of their columns. ``epoch`` counts the passes over the store, from 0."""
 
     columns: Columns
     epoch: int
@@ -34,28 +34,31 @@ class Batch:
     def __getitem__(self, name: str) -> Tensor:
         return self.columns[name]
 
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
 
 def steps_per_epoch(n_rows: int, batch_size: int) -> int:
-    """The number of batches; none is of a single row, which would have no pairs, or of more than a bucket."""
+    """The number of batches. None has a single row, which would have no pairs, or more rows than a bucket."""
     return max(1, min(math.ceil(n_rows / min(batch_size, BUCKET_ROWS)), n_rows // 2))
 
 
 def smallest_batch(n_rows: int, n_steps: int) -> int:
-    """The rows of the smallest batch that a store of so many rows gives in so many steps."""
+    """The rows of the smallest batch when a store of ``n_rows`` is read in ``n_steps`` batches."""
     n_buckets = math.ceil(n_rows / BUCKET_ROWS)
     return (n_rows // n_buckets) // math.ceil(n_steps / n_buckets)
 
 
 def seed_of(*numbers: int) -> int:
-    """A seed made of several numbers: what is drawn for one has nothing to do with what is drawn for its neighbor."""
+    """A seed made of several numbers; nearby numbers give unrelated seeds."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 
 def new_store(n_rows: int, columns: Columns, seed: int, *, on_disk: bool) -> Store:
-    """A store for rows with such columns: on disk if it may be there, and memory would hold too much."""
+    """A store for rows with such columns: on disk if ``on_disk`` allows it and memory would hold too much."""
     width = sum(values[0].numel() * values.element_size() for values in columns.values())
     kind = DiskStore if on_disk and n_rows * width > MEMORY else MemoryStore
     return kind(n_rows, seed)
@@ -64,17 +67,16 @@ def new_store(n_rows: int, columns: Columns, seed: int, *, on_disk: bool) -> Sto
 class Store:
     """Columns of numbers, appended in the order of the rows, and read in random batches.
 
-    Of many rows, each is put into one of several buckets: of as many rows in sequence as there are buckets, each
-    bucket gets one, so that it is a fair sample of the data however they are sorted. An epoch takes the buckets in a
-    random order, and the rows of a bucket in a random order. The buckets are the same in memory and on disk, and so
-    are the batches.
+    Many rows are dealt into several buckets: of as many consecutive rows as there are buckets, each bucket gets one.
+    A bucket is therefore a fair sample of the data, however they are sorted. An epoch takes the buckets in a random
+    order, and the rows of a bucket in a random order. Buckets and batches are the same in memory and on disk.
 
     Parameters
     ----------
     n_rows : int
         How many rows there will be.
     seed : int
-        What the buckets and the orders hang on.
+        Decides the buckets and the orders.
     """
 
     def __init__(self, n_rows: int, seed: int) -> None:
@@ -82,18 +84,18 @@ class Store:
         self.n_buckets = math.ceil(n_rows / BUCKET_ROWS)
         self._filled = 0
         self._dealer = torch.Generator().manual_seed(seed)
-        self._left = torch.empty(0, dtype=torch.int64)  # of the last row of shares, those not dealt yet
+        self._left = torch.empty(0, dtype=torch.int64)  # buckets of the last round that are not dealt yet
 
     def append(self, columns: Mapping[str, Tensor]) -> None:
-        """Add rows: the same columns each time, of one type and width each."""
+        """Add rows: the same columns each time, each of one type and width."""
         n = len(next(iter(columns.values())))
         self._put(dict(columns), self._deal(n), self._filled)
         self._filled += n
 
     def batches(self, n_steps: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
-        """All rows in a random order that hangs on the epoch only, in so many batches of even size.
+        """All rows, in a random order that depends only on the epoch, in ``n_steps`` batches of even size.
 
-        Even shares in place of full batches and a rest: a rest of a few rows would be a step as large as
+        Sizes are even instead of full batches and a remainder: a remainder of a few rows would be as large a step as
         any other, taken on next to nothing. The first ``skip`` batches are left out.
         """
         sizes = self._sizes()
@@ -110,13 +112,13 @@ class Store:
                     yield Batch(take(rows), epoch)
 
     def close(self) -> None:
-        """Let go of what is stored."""
+        """Release what is stored."""
 
     def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
         raise NotImplementedError
 
     def _open(self, bucket: int) -> Callable[[Tensor], Columns]:
-        """A function that takes rows out of a bucket by their positions in it."""
+        """A function that takes rows from a bucket by their numbers in it."""
         raise NotImplementedError
 
     def _deal(self, n: int) -> Tensor:
@@ -138,14 +140,14 @@ class MemoryStore(Store):
     def __init__(self, n_rows: int, seed: int) -> None:
         super().__init__(n_rows, seed)
         self.columns: Columns = {}
-        # Columns that are not kept but made of the numbers of rows when they are asked for.
-        self.made: dict[str, Callable[[Tensor], Tensor]] = {}
+        # Columns that are not kept but computed from row numbers when they are read.
+        self.computed: dict[str, Callable[[Tensor], Tensor]] = {}
         self._buckets = torch.zeros(n_rows if self.n_buckets > 1 else 0, dtype=torch.int32)
         self._members: tuple[Tensor, ...] | None = None
 
     def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
         for name, values in columns.items():
-            if name in self.made:
+            if name in self.computed:
                 continue
             if name not in self.columns:
                 self.columns[name] = torch.empty((self.n_rows, *values.shape[1:]), dtype=values.dtype)
@@ -166,14 +168,14 @@ class MemoryStore(Store):
 
         def take(positions: Tensor) -> Columns:
             rows = positions if members is None else members[positions]
-            made = {name: make(rows) for name, make in self.made.items()}
-            return made | {name: values[rows] for name, values in self.columns.items()}
+            computed = {name: compute(rows) for name, compute in self.computed.items()}
+            return computed | {name: values[rows] for name, values in self.columns.items()}
 
         return take
 
 
 class DiskStore(Store):
-    """A store in a temporary file, a stretch of it for each bucket: memory holds one bucket at a time."""
+    """A store in a temporary file with a stretch for each bucket: memory holds one bucket at a time."""
 
     def __init__(self, n_rows: int, seed: int) -> None:
         super().__init__(n_rows, seed)
@@ -197,7 +199,7 @@ class DiskStore(Store):
             self._write()
 
     def _write(self) -> None:
-        """Deal out the rows that are waiting."""
+        """Write the rows that are waiting to their buckets."""
         if not self._pending:
             return
         buckets = torch.cat([part for _, part in self._pending])

@@ -1,4 +1,4 @@
-"""The demonstration: maps of the bundled digits, part of them held out, with what they are worth."""
+"""The demonstration: maps of the bundled digits, and their errors on held-out digits."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SEEDS = (0, 1, 2)
 
 
 def run_demo(folder: Path, say: Callable[[str], None]) -> None:
-    """Fit DtSEE and HotSEE with their defaults to two thirds of the digits, and judge the rest.
+    """Fit DtSEE and HotSEE with their defaults to two thirds of the digits, and evaluate the maps on the rest.
 
     Parameters
     ----------
     folder : Path
-        Where the picture and the model of the first DtSEE go.
+        Folder for the picture and the model of the first DtSEE fit.
     say : callable
-        Takes each line of the report.
+        Called with each line of the report.
     """
     digits = load_digits()
     say(f"Digits: {len(digits.x_train):,} rows to learn from, {len(digits.x_test):,} held out, default parameters.")
@@ -54,8 +54,8 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
                 )
         say(_line(f"{cls.__name__} median", tuple(statistics.median(column) for column in zip(*rows, strict=True))))
         say("")
-    say("Errors are those of the held-out digits on the map; the Quality Score is the share of their 10 nearest")
-    say("training digits that are also among the 10 nearest on the map.")
+    say("Errors and scores are of held-out digits. The Quality Score is the share of a digit's 10 nearest training")
+    say("digits that are also among its 10 nearest on the map.")
     say(f"The model: {folder / 'model'}   The picture: {picture}")
 
 
@@ -65,7 +65,7 @@ def _line(name: str, row: tuple[float, ...]) -> str:
 
 
 def _draw(path: Path, Y: np.ndarray, labels: np.ndarray, title: str) -> str:
-    """The map as a picture; without matplotlib, the sentence that says how to get it."""
+    """Draw the map and return the path of the picture, or say how to install matplotlib if it is missing."""
     from tsee.plots import scatter
 
     try:

@@ -6,14 +6,16 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from tsee.distributed import all_offset, all_sum
+from tsee.neighbors import Candidates, candidates_of
 
-__all__ = ["Centers", "choose_centers", "choose_points", "take", "take_own"]
+__all__ = ["Centers", "Exemplars", "choose_centers", "choose_points", "take", "take_own"]
 
 SEEDINGS = ("k-means||", "random")
 # Scalable k-means++ takes about OVERSAMPLING * n_exemplars candidates in each of ROUNDS rounds. Four times as
@@ -27,6 +29,8 @@ MIN_ROWS, MAX_ROWS = 256, 8192
 MAX_PAIRS = 2**27
 # A refilled center can take another's last row, so the final refill may have to be repeated.
 MAX_REFILLS = 4
+# Neighbors that an index of exemplars is made for.
+FEW_NEIGHBORS = 15
 
 
 class Rows(Protocol):
@@ -343,3 +347,43 @@ def _nearest_of(E: Tensor, device: torch.device) -> Callable[[Tensor], tuple[Ten
         return labels.cpu(), squared.cpu()
 
     return nearest
+
+
+@dataclass(frozen=True, eq=False)
+class Exemplars:
+    """The exemplars of a map.
+
+    Attributes
+    ----------
+    inputs : Tensor of shape (z, d), float32
+        The exemplars as the network sees them.
+    indices : Tensor of shape (z,), int64, or None
+        Which rows of ``fit`` they are, numbered over all processes, in ascending order. None for k-means centers.
+    positions : Tensor of shape (z, h), float32, or None
+        Where they are on the map; None until they are known.
+    """
+
+    inputs: Tensor
+    indices: Tensor | None = None
+    positions: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @cached_property
+    def index(self) -> Candidates:
+        """The exemplars as they are searched for a few neighbors, made when first needed."""
+        return candidates_of(self.inputs, FEW_NEIGHBORS)
+
+    def own(self, rows: slice, start: int = 0) -> Tensor | None:
+        """For each row of a slice, the exemplar that the row itself is, or -1. None if exemplars are no rows.
+
+        ``start`` is the number of this process's first row, over all processes.
+        """
+        if self.indices is None:
+            return None
+        begin, end = start + rows.start, start + rows.stop
+        first, last = torch.searchsorted(self.indices, torch.tensor([begin, end])).tolist()
+        own = torch.full((end - begin,), -1)
+        own[self.indices[first:last] - begin] = torch.arange(first, last)
+        return own

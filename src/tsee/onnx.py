@@ -16,38 +16,37 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from tsee.estimators.base import ParametricMap
 from tsee.exceptions import ExportWarning, ModelError, warn
 from tsee.files.replacing import beside, put_in_place
+from tsee.fitted import FittedMap, fitted_map
 from tsee.preprocessing import Preprocessing
 
 __all__ = ["export"]
 
-INPUT, OUTPUT = "rows", "places"
+INPUT, OUTPUT = "rows", "positions"
 # What a file of Protocol Buffers can hold, less some room for all that is not weights.
 MOST_BYTES = 2**31 - 2**24
-# A float32 row may be off by this much of the data's spread before its place is not that of the float64 row.
+# A float32 row may be off by this share of the data's spread before its position differs from the float64 row's.
 TOLERATED_ROUNDING = 1e-3
 
 
-def export(estimator: ParametricMap, path: str | PathLike[str]) -> None:
-    """Write the forward pass of a fitted estimator as one ONNX file.
+def export(model: Any, path: str | PathLike[str]) -> None:
+    """Write the forward pass of a fitted map as one ONNX file.
 
     The input ``rows`` is raw data, float32 of shape (n, n_features), any number of rows at once; the output
-    ``places`` is float32 of shape (n, n_components): what ``transform`` gives for these rows with
-    ``placement="forward"``. Centering, scale and PCA are in the file. So are, as metadata, ``estimator``,
+    ``positions`` is float32 of shape (n, n_components): what ``transform`` gives for these rows with
+    ``placement="forward"``. Centering, scale and PCA are in the file. The metadata hold ``estimator``,
     ``tsee_version``, ``placement`` and, if the model has them, ``feature_names`` (a JSON list).
 
-    A file that was there is replaced at the very end, in one step: if the export fails, it is what it was.
+    An existing file is replaced at the very end, in one step: if the export fails, it stays as it was.
 
     Parameters
     ----------
-    estimator : DtSEE, HotSEE, PtSNE or HotSNE
-        The fitted model. One that places new rows among its exemplars (``placement="refined"``) exports its network
-        alone, and a warning says so.
+    model : DtSEE, HotSEE, PtSNE, HotSNE or FittedMap
+        The fitted model. If it places new rows among its exemplars (``placement="refined"``), only its network is
+        exported, and a warning says so.
     path : str or path
         The file to write, such as ``"model.onnx"``.
 
@@ -70,9 +69,9 @@ def export(estimator: ParametricMap, path: str | PathLike[str]) -> None:
     ...     tsee.onnx.export(see, f"{folder}/digits.onnx")
     ...     model = onnx.load(f"{folder}/digits.onnx")
     >>> model.graph.input[0].name, model.graph.output[0].name
-    ('rows', 'places')
+    ('rows', 'positions')
     """
-    check_is_fitted(estimator)
+    fitted = fitted_map(model)
     try:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
@@ -81,8 +80,8 @@ def export(estimator: ParametricMap, path: str | PathLike[str]) -> None:
     target = Path(path).resolve()
     if target.is_dir():
         raise ModelError(f"{str(path)!r} is a folder: name a file to export to, such as 'model.onnx'.")
-    _warn_of_differences(estimator)
-    content = _exported(estimator)
+    _warn_of_differences(fitted)
+    content = _exported(fitted)
     temporary = beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -90,8 +89,8 @@ def export(estimator: ParametricMap, path: str | PathLike[str]) -> None:
         put_in_place(temporary, target)
     except OSError as error:
         raise ModelError(
-            f"The model cannot be exported to {str(path)!r} ({error.strerror or error}), and what was there is as it "
-            "was: choose a place that you may write to, with room on its disk."
+            f"The model cannot be exported to {str(path)!r} ({error.strerror or error}), and what was there is "
+            "unchanged: choose a folder that you may write to, with room on its disk."
         ) from error
     finally:
         with contextlib.suppress(OSError):
@@ -99,7 +98,7 @@ def export(estimator: ParametricMap, path: str | PathLike[str]) -> None:
 
 
 class _ForwardPass(nn.Module):
-    """From raw float32 rows to places: the steps of `Preprocessing`, then the network itself."""
+    """From raw float32 rows to positions: the steps of `Preprocessing`, then the network itself."""
 
     mean: Tensor
     basis: Tensor | None
@@ -116,40 +115,40 @@ class _ForwardPass(nn.Module):
         inputs = (rows - self.mean) * self.factor
         if self.basis is not None:
             inputs = inputs @ self.basis
-        places: Tensor = self.network(inputs).float()
-        return places
+        positions: Tensor = self.network(inputs).float()
+        return positions
 
 
-def _warn_of_differences(estimator: ParametricMap) -> None:
-    """Say where the file's places are not those that ``transform`` gives."""
-    if (getattr(estimator, "placement", None) or getattr(estimator, "placement_", "forward")) == "refined":
+def _warn_of_differences(fitted: FittedMap) -> None:
+    """Warn if the file's positions differ from those that ``transform`` gives."""
+    if fitted.placement == "refined":
         warn(
-            "The model places new rows among its exemplars (placement='refined'), which an ONNX file cannot: it has "
-            "the network alone, and gives what transform gives with placement='forward'.",
+            "The model places new rows among its exemplars (placement='refined'), which an ONNX file cannot do: it "
+            "holds the network alone, and gives what transform gives with placement='forward'.",
             ExportWarning,
         )
-    preprocessing = estimator.preprocessing_
+    preprocessing = fitted.preprocessing
     rounding = np.abs(preprocessing.mean) * float(np.finfo(np.float32).eps) / 2 / preprocessing.scale
     if rounding.max() > TOLERATED_ROUNDING:
-        names = getattr(estimator, "feature_names_in_", range(len(rounding)))
+        names = fitted.feature_names or range(len(rounding))
         warn(
-            f"The values of feature {names[int(rounding.argmax())]!r} are so large beside their spread that float32, "
-            "which an ONNX file takes, blurs them: subtract a constant from them before fit and before the file.",
+            f"The values of feature {names[int(rounding.argmax())]!r} are so large compared with their spread that "
+            "float32, which an ONNX file takes, blurs them: subtract a constant before fit and before the file.",
             ExportWarning,
         )
 
 
-def _exported(estimator: ParametricMap) -> bytes:
+def _exported(fitted: FittedMap) -> bytes:
     """The content of the file."""
-    network = copy.deepcopy(estimator.network_).cpu()
-    module = _ForwardPass(estimator.preprocessing_, network).eval()
+    network = copy.deepcopy(fitted.network).cpu()
+    module = _ForwardPass(fitted.preprocessing, network).eval()
     size = sum(value.nbytes for value in module.state_dict().values())
     if size > MOST_BYTES:
         raise ModelError(
             f"The weights take {size / 2**30:.1f} GB, and an ONNX file has room for 2: fit a smaller network, or one "
             "with PCA before it (n_inputs)."
         )
-    example = (torch.zeros(2, estimator.n_features_in_),)
+    example = (torch.zeros(2, fitted.n_features),)
     try:
         with _quiet():
             # In two steps: alone, torch.onnx.export tries harder and drops what holds for some numbers of rows only.
@@ -171,13 +170,12 @@ def _exported(estimator: ParametricMap) -> bytes:
         reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(". ")
         raise ModelError(
             f"The network ({type(network).__name__}) cannot be exported to ONNX ({reason}): use operations that "
-            "torch.onnx knows, in a way that hangs neither on the values of the rows nor on their number."
+            "torch.onnx knows, in a way that depends neither on the values of the rows nor on their number."
         ) from error
     _forget_how(model.graph)
-    said = {"estimator": type(estimator).__name__, "tsee_version": version("tsee"), "placement": "forward"}
-    if hasattr(estimator, "feature_names_in_"):
-        names = [str(name) for name in estimator.feature_names_in_]
-        said["feature_names"] = json.dumps(names, ensure_ascii=False)
+    said = {"estimator": fitted.method, "tsee_version": version("tsee"), "placement": "forward"}
+    if fitted.feature_names is not None:
+        said["feature_names"] = json.dumps(fitted.feature_names, ensure_ascii=False)
     for key, value in said.items():
         model.metadata_props.add(key=key, value=value)
     content: bytes = model.SerializeToString(deterministic=True)
@@ -185,7 +183,7 @@ def _exported(estimator: ParametricMap) -> bytes:
 
 
 def _forget_how(graph: Any) -> None:
-    """Drop torch's notes on how each part came about: they hold paths of this computer."""
+    """Drop torch's notes on the origin of each part: they hold paths of this computer."""
     for part in (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer):
         del part.metadata_props[:]
     del graph.metadata_props[:]
@@ -193,7 +191,7 @@ def _forget_how(graph: Any) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporter says of itself, of libraries that are not needed, and of each step that failed."""
+    """Silence the exporter: it talks of itself, of libraries that are not needed, and of each step that failed."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.fx")]
     levels = [logger.level for logger in loggers]
     with contextlib.ExitStack() as stack:

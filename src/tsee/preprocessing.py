@@ -36,6 +36,7 @@ class Preprocessing:
     mean: np.ndarray
     scale: float
     basis: np.ndarray | None
+    spread: np.ndarray | None = None
 
     @property
     def n_inputs(self) -> int:
@@ -101,7 +102,9 @@ class Inputs:
         return made
 
 
-def fit_preprocessing(X: Any, n_inputs: int | None, generator: torch.Generator) -> Preprocessing:
+def fit_preprocessing(
+    X: Any, n_inputs: int | None, generator: torch.Generator, *, standardize: bool = False, names: Any = None
+) -> Preprocessing:
     """Learn the mean, the scale and, where ``n_inputs`` is fewer than the features, the principal axes.
 
     The scale makes the mean variance of an input 1, so that pixels in 0..255 and in 0..1 are the same

@@ -18,6 +18,7 @@ import pytest
 import scipy.sparse
 
 import tsee
+import tsee.estimators
 from tsee.cli.options import METHODS
 from tsee.cli.parameters import make_estimator
 from tsee.estimators.parameters import PARAMETERS
@@ -100,18 +101,23 @@ VALUES = {
     "exemplars": "centers",
     "activation": "tanh",
     "checkpoint": "state",
+    "standardize": "true",
 }
 
 
-@pytest.mark.parametrize(("method", "name"), METHODS.items())
-def test_every_parameter_is_an_option(run, method, name):
-    cls = getattr(tsee, name)
+def test_the_methods_are_those_of_the_library():
+    assert list(METHODS) == list(tsee.estimators.METHODS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_parameter_is_an_option(run, method):
+    cls = tsee.estimators.METHODS[method]
     defaults = {key: argument.default for key, argument in inspect.signature(cls).parameters.items()}
     given = dict.fromkeys(PARAMETERS)
     own = {key: VALUES.get(key, "7") for key in defaults if key not in ("network", "verbose")}
     estimator = make_estimator(method, given | own)
     assert type(estimator) is cls
-    python = {"none": None, "16,8": (16, 8)}
+    python = {"none": None, "true": True, "16,8": (16, 8)}
     for key, text in own.items():
         value = getattr(estimator, key)
         if key in ("exaggeration", "noise_weight", "learning_rate"):
@@ -122,6 +128,18 @@ def test_every_parameter_is_an_option(run, method, name):
     help_text = run("fit", "--help").output
     for key in own:
         assert f"--{key.replace('_', '-')} " in help_text
+
+
+def test_columns_in_different_units(run, write, flowers, tmp_path, quick):
+    frame = flowers.assign(width=1024 * flowers["width"])
+    given = ["fit", write(tmp_path / "a.csv", frame), "--label", "kind", "-o", tmp_path / "model", *quick]
+    run(*given)
+    assert tsee.load(tmp_path / "model").standardize is False
+    run(*given, "--standardize")
+    model = tsee.load(tmp_path / "model")
+    assert model.standardize is True
+    same = tsee.DtSEE(max_epochs=1, refinement=5, hidden_layers=(8,), random_state=0, standardize=True)
+    np.testing.assert_array_equal(model.embedding_, same.fit(frame.drop(columns=["id", "kind"])).embedding_)
 
 
 def test_help_is_readable(run):

@@ -97,9 +97,7 @@ def test_placement_of_a_method_without_exemplars(run, folder, tmp_path, quick):
     run("fit", folder / "flowers.csv", "-o", tmp_path / "model", "--method", "pt-sne", *given)
     given = ["transform", tmp_path / "model", folder / "flowers.csv", "-o", tmp_path / "map.npy", "--placement"]
     run(*given, "forward")
-    result = run(*given, "refined", code=1)
-    assert "has no exemplars among which to place rows" in result.stderr
-    assert result.stderr.endswith("leave out --placement.\n")
+    assert "PtSNE has no exemplars, which refined placement needs" in run(*given, "refined", code=1).stderr
     assert "leave out --novelty" in run(*given, "forward", "--novelty", code=1).stderr
     assert "is not one of 'refined', 'forward'" in run(*given, "best", code=2).stderr
 
@@ -133,7 +131,7 @@ def test_a_failure_leaves_the_old_map(run, write, flowers, model, tmp_path, monk
 
 
 def test_bad_targets_are_refused_before_the_work(run, folder, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(tsee.DtSEE, "transform", lambda self, X: pytest.fail("placing began"))
+    monkeypatch.setattr(tsee.FittedMap, "place", lambda self, X: pytest.fail("placing began"))
     (tmp_path / "file").write_text("mine")
     data = folder / "flowers.csv"
     for path, sentence in (

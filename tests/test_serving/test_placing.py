@@ -44,7 +44,7 @@ def test_a_method_without_exemplars(pairwise_model, path, tmp_path):
         place_table(loaded, table, tmp_path / "map.csv")
         with pytest.raises(ModelError, match="leave out the 'novelty' parameter"):
             place_table(loaded, table, tmp_path / "map.csv", novelty=True)
-    with pytest.raises(ModelError, match="has no exemplars among which to place rows.*'placement' parameter"):
+    with pytest.raises(ModelError, match="PtSNE has no exemplars, which refined placement needs"):
         load_model(pairwise_model, placement="refined")
 
 

@@ -83,7 +83,7 @@ def test_maps_that_exist_are_not_made_again(model, shards, output):
 
 def test_maps_of_different_settings_are_not_mixed(model, unnamed_model, shards, output, tmp_path):
     place_folder(model, shards, output, OPTIONS)
-    place_folder(model, shards, output, OPTIONS, placement=tsee.load(model).placement_)  # what took effect before
+    place_folder(model, shards, output, OPTIONS, placement=tsee.load(model).map_.placement)  # what took effect before
     with pytest.raises(DataFileError, match="were made with another 'placement'"):
         place_folder(model, shards, output, OPTIONS, placement="forward")
     with pytest.raises(DataFileError, match="were made with another 'model'"):

@@ -15,7 +15,6 @@ from tsee.cli.group import Commands
 from tsee.cli.info import info
 from tsee.cli.map import map_page
 from tsee.cli.plot import plot
-from tsee.cli.reproduce import reproduce
 from tsee.cli.transform import transform
 
 __all__ = ["main"]
@@ -41,5 +40,5 @@ def main(debug: bool) -> None:
 
 
 # In the order in which they are used; the help keeps it.
-for command in (fit, transform, evaluate, plot, map_page, info, export, demo, reproduce):
+for command in (fit, transform, evaluate, plot, map_page, info, export, demo):
     main.add_command(command)

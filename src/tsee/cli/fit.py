@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from pathlib import Path
@@ -24,8 +25,8 @@ __all__ = ["fit"]
 @output_option("MODEL", "Folder for the model; a model that is there is replaced.")
 @click.option(
     "--method",
-    type=click.Choice(list(METHODS), case_sensitive=False),
-    default=next(iter(METHODS)),
+    type=click.Choice(METHODS, case_sensitive=False),
+    default=METHODS[0],
     show_default=True,
     help="Method, by its name in the paper.",
 )
@@ -58,6 +59,7 @@ def fit(
     """
     from tsee.distributed import joined_peers, rank, world_size
     from tsee.files import write_map
+    from tsee.fitted import fitted_map
     from tsee.persistence import check_target
     from tsee.serving import check_map_path, place_table
 
@@ -76,19 +78,21 @@ def fit(
         # These two were for this command and are not for the model.
         estimator.set_params(verbose=False, checkpoint=None)
         if world_size() > 1:  # each process has the positions of its own rows only
-            estimator.__dict__.pop("embedding_", None)
+            estimator.adopt(dataclasses.replace(estimator.map_, embedding=None))
+        fitted = fitted_map(estimator)
         rows, features = table.rows.shape
+        losses = fitted.history.loss
         if rank() == 0:
             estimator.save(output)
             if interrupts:
-                reporter.say(f"Interrupted after {estimator.n_iter_} epochs. What was learned is saved: {output}")
+                reporter.say(f"Interrupted after {len(losses)} epochs. What was learned is saved: {output}")
             else:
                 reporter.say(f"Learned a map of {rows:,} rows with {features:,} features in {seconds:.1f} s: {output}")
             if map_ is not None:
-                if hasattr(estimator, "embedding_"):
-                    write_map(map_, estimator.embedding_, table)
+                if fitted.embedding is not None:
+                    write_map(map_, fitted.embedding, table)
                 else:
-                    place_table(estimator, table, map_, verbose=not quiet)
+                    place_table(fitted, table, map_, verbose=not quiet)
                 reporter.say(f"The map: {map_}")
     reporter.result(
         {
@@ -97,8 +101,8 @@ def fit(
             "method": method,
             "rows": rows,
             "features": features,
-            "epochs": estimator.n_iter_,
-            "loss": estimator.history_["loss"][-1] if estimator.n_iter_ else None,
+            "epochs": len(losses),
+            "loss": losses[-1] if losses else None,
             "seconds": round(seconds, 3),
             "interrupted": bool(interrupts),
         }
@@ -119,14 +123,14 @@ def _share(rows: Any) -> Any:
 
 def _check_resume(checkpoint: str | None, resume: bool) -> None:
     """Continue from a state only with --resume, or if torchrun has restarted the command; never by accident."""
-    from tsee.checkpoint import NAME
+    from tsee.training.checkpoint import FILE_NAME
 
     if checkpoint is None:
         if resume:
             raise click.UsageError("--resume needs --checkpoint, the folder of the state to continue from.")
         return
     restarted = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
-    if (Path(checkpoint) / NAME).exists() and not (resume or restarted):
+    if (Path(checkpoint) / FILE_NAME).exists() and not (resume or restarted):
         raise click.UsageError(
             f"{checkpoint!r} holds the state of a fit that was stopped: add --resume to continue it, or remove it."
         )

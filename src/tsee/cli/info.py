@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tsee.cli.options import METHODS, Reporter, json_option, model_argument
+from tsee.cli.options import Reporter, json_option, model_argument
 
 __all__ = ["info"]
 
@@ -25,10 +25,18 @@ def info(model: Path, as_json: bool) -> None:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    from tsee.persistence import ESTIMATORS, describe
+    from tsee.estimators import METHODS
+    from tsee.exceptions import ModelError
+    from tsee.persistence import describe
 
     config = describe(folder)
-    defaults = ESTIMATORS[config["estimator"]]().get_params(deep=False)
+    named = {estimator.__name__: (method, estimator) for method, estimator in METHODS.items()}
+    if config["method"] not in named:
+        raise ModelError(
+            f"The model in {str(folder)!r} is a {config['method']!r}, which this version of tsee does not know."
+        )
+    method, estimator = named[config["method"]]
+    defaults = estimator().get_params(deep=False)
     losses = config["history"]["loss"]
     embedding = config["shapes"].get("embedding")
     exemplars = config["shapes"].get("exemplars.inputs")
@@ -36,15 +44,15 @@ def _facts(folder: Path) -> dict[str, Any]:
     saved = max(path.stat().st_mtime for path in files)
     return {
         "model": str(folder),
-        "method": next(method for method, name in METHODS.items() if name == config["estimator"]),
+        "method": method,
         "tsee_version": config["tsee_version"],
         "saved": datetime.fromtimestamp(saved).astimezone().isoformat(timespec="seconds"),
         "rows": None if embedding is None else embedding[0],
-        "features": config["n_features_in"],
-        "feature_names": config["feature_names_in"],
+        "features": config["n_features"],
+        "feature_names": config["feature_names"],
         "dimensions": config["n_components"],
         "exemplars": None if exemplars is None else exemplars[0],
-        "placement": config["parameters"].get("placement") or config["placement"] or "forward",
+        "placement": config["parameters"].get("placement") or config["placement"],
         "perplexity": config["perplexity"],
         "epochs": len(losses),
         "loss": losses[-1] if losses else None,

@@ -27,8 +27,8 @@ __all__ = [
     "reporting_options",
 ]
 
-# The methods by the paper's names, and the estimators that implement them.
-METHODS = {"dt-see": "DtSEE", "hot-see": "HotSEE", "pt-sne": "PtSNE", "hot-sne": "HotSNE"}
+# The names in `tsee.estimators.METHODS`, which help and completion need without importing torch.
+METHODS = ("dt-see", "hot-see", "pt-sne", "hot-sne")
 PATH = click.Path(path_type=Path)
 
 Function = Callable[..., Any]

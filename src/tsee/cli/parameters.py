@@ -80,12 +80,11 @@ class _ParameterOption(click.Option):
         everywhere = len(self.methods) == len(METHODS)
         self.section = "Parameters of every method" if everywhere else f"Parameters of {' and '.join(self.methods)}"
         first = re.split(r"[.:;]\s", _for_command_line(self.parameter.text))[0].rstrip(".")
-        super().__init__(
-            [f"--{name.replace('_', '-')}"],
-            metavar=self._metavar(),
-            help=f"{first}. [default: {self._default()}]",
-            **given,
-        )
+        if self.parameter.must_be == "True or False":  # False by default; the option switches it on
+            given |= {"is_flag": True, "flag_value": "true", "default": None, "help": f"{first}."}
+        else:
+            given |= {"metavar": self._metavar(), "help": f"{first}. [default: {self._default()}]"}
+        super().__init__([f"--{name.replace('_', '-')}"], **given)
 
     @property
     def choices(self) -> list[str]:
@@ -141,14 +140,14 @@ def make_estimator(method: str, given: dict[str, str | None], *, fast: bool = Fa
     fixed : dict
         Parameters that have no option.
     """
-    import tsee.estimators
+    from tsee.estimators import METHODS as ESTIMATORS
 
     values = {
         option.name: option.value(text, method)
         for option in _options()
         if option.name is not None and (text := given[option.name]) is not None
     }
-    estimator = getattr(tsee.estimators, METHODS[method])
+    estimator = ESTIMATORS[method]
     if fast and not hasattr(estimator, "fast"):
         raise click.UsageError(f"{method} has no settings for speed: leave out --fast, which dt-see and hot-see have.")
     return (estimator.fast if fast else estimator)(**values, **fixed)
@@ -156,11 +155,9 @@ def make_estimator(method: str, given: dict[str, str | None], *, fast: bool = Fa
 
 @functools.cache
 def _signatures() -> dict[str, dict[str, inspect.Parameter]]:
-    import tsee.estimators
+    from tsee.estimators import METHODS as ESTIMATORS
 
-    return {
-        method: dict(inspect.signature(getattr(tsee.estimators, name)).parameters) for method, name in METHODS.items()
-    }
+    return {method: dict(inspect.signature(ESTIMATORS[method]).parameters) for method in METHODS}
 
 
 @functools.cache
@@ -174,8 +171,9 @@ def _options() -> list[_ParameterOption]:
 def _parse(text: str, *, several: bool = False) -> Any:
     if several:
         return tuple(_parse(part) for part in text.split(",") if part.strip())
-    if text.strip().lower() == "none":
-        return None
+    words = {"none": None, "true": True, "false": False}
+    if (word := text.strip().lower()) in words:
+        return words[word]
     for kind in (int, float):
         try:
             return kind(text)

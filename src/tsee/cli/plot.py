@@ -76,13 +76,13 @@ def _rows_of_fit(folder: Path, options: ReadOptions) -> Any:
 
     if any(dataclasses.astuple(options)):
         raise click.UsageError("A model keeps no labels and columns: name the DATA that has them, after the model.")
-    model = load_model(folder, device="cpu")
-    if not hasattr(model, "embedding_"):
+    embedding = load_model(folder, device="cpu").embedding
+    if embedding is None:
         raise ModelError(
             f"The model in {str(folder)!r} keeps no positions of the rows that it was fitted with: name the DATA to "
             "draw, after the model."
         )
-    return model.embedding_
+    return embedding
 
 
 def _rows_of_data(
@@ -93,10 +93,10 @@ def _rows_of_data(
 
     from tsee.serving import load_model, open_matching, place_blocks
 
-    model = load_model(folder, placement=placement, device=device)
-    with open_matching(model, data, options) as table:
+    fitted = load_model(folder, placement=placement, device=device)
+    with open_matching(fitted, data, options) as table:
         reporter.note(table.notes, data)
-        blocks = place_blocks(model, table, verbose=not reporter.quiet)
+        blocks = place_blocks(fitted, table, verbose=not reporter.quiet)
         return np.concatenate([block.positions for block in blocks]), table.label
 
 

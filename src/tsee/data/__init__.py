@@ -1,6 +1,16 @@
 """Whatever ``fit(X)`` accepts, as finite numeric rows that are read by slice."""
 
 from tsee.data.checks import check_rows, dense, without_names
+from tsee.data.matrix import check_matrix
 from tsee.data.slices import apply_padded, blocks, blocks_in_cache, pad_rows
 
-__all__ = ["apply_padded", "blocks", "blocks_in_cache", "check_rows", "dense", "pad_rows", "without_names"]
+__all__ = [
+    "apply_padded",
+    "blocks",
+    "blocks_in_cache",
+    "check_matrix",
+    "check_rows",
+    "dense",
+    "pad_rows",
+    "without_names",
+]

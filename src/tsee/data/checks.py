@@ -20,7 +20,7 @@ from tsee.files.errors import listed
 from tsee.files.opening import has_columns
 from tsee.files.rows import ChosenColumns, Rows, check_numeric
 
-__all__ = ["check_rows", "dense", "without_names"]
+__all__ = ["check_finite", "check_rows", "dense", "without_names"]
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -44,7 +44,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         X = X.detach().cpu()
         X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
     if not reset and names is None and _plain(X) and X.shape[1] == estimator.n_features_in_:
-        _check_finite(X, [])  # all that is left to check; a row alone has no time for more
+        check_finite(X, [])  # all that is left to check; a row alone has no time for more
         return X
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, a query that was not run yet: give X.collect() instead.")
@@ -59,7 +59,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         ensure_all_finite=False,
         ensure_min_samples=2 if reset else 1,
     )
-    _check_finite(X, columns)
+    check_finite(X, columns)
     return X
 
 
@@ -74,7 +74,7 @@ class SlicedArray(Rows):
     def __getitem__(self, rows: slice) -> Any:
         block = self._X[rows]
         block = block.tocsr() if scipy.sparse.issparse(block) else np.asarray(block, dtype=self.dtype)
-        _check_finite(block, [], rows.start)
+        check_finite(block, [], rows.start)
         return block
 
 
@@ -159,7 +159,7 @@ def _check_columns_numeric(X: Any) -> None:
             )
 
 
-def _check_finite(X: Any, columns: list[Any], start: int = 0) -> None:
+def check_finite(X: Any, columns: list[Any], start: int = 0) -> None:
     """Refuse NaN and infinity, naming the first place; ``start`` is the number of the first row."""
     if X.dtype.kind != "f":
         return

@@ -1,9 +1,15 @@
-"""The four methods: a network (deep or high-order) and an objective (pairwise or over exemplars) each."""
+"""The four methods: each has a network (deep or high-order) and an objective (pairwise or over exemplars)."""
 
-from tsee.estimators.exemplar import DtSEE, HotSEE
-from tsee.estimators.pairwise import HotSNE, PtSNE
+from typing import Any
 
-__all__ = ["METHODS", "DtSEE", "HotSEE", "HotSNE", "PtSNE"]
+from tsee.estimators.dtsee import DtSEE
+from tsee.estimators.hotsee import HotSEE
+from tsee.estimators.hotsne import HotSNE
+from tsee.estimators.ptsne import PtSNE
 
-# As the paper writes them, where a method is named in text.
-METHODS = {"dt-see": DtSEE, "hot-see": HotSEE, "pt-sne": PtSNE, "hot-sne": HotSNE}
+__all__ = ["ESTIMATORS", "METHODS", "DtSEE", "HotSEE", "HotSNE", "PtSNE"]
+
+# By the names that the paper has for them.
+METHODS: dict[str, Any] = {"dt-see": DtSEE, "hot-see": HotSEE, "pt-sne": PtSNE, "hot-sne": HotSNE}
+# By the names of their classes.
+ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in METHODS.values()}

@@ -1,11 +1,12 @@
-"""What the four estimators share: from rows to a trained network, and from new rows to places."""
+"""scikit-learn's skin over a fitted map, shared by the four estimators."""
 
 from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
-from functools import partial
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -15,49 +16,70 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
-from tsee.batches import MemoryStore, seed_of, steps_per_epoch
-from tsee.checkpoint import Checkpoint, kept_seed
-from tsee.data import blocks, check_rows
-from tsee.distributed import all_max, all_offset, broadcast, rank
-from tsee.estimators.fitting import (
-    PLACED_ROWS,
-    Objective,
-    Plan,
-    check_network,
-    learn_in_stages,
-    places_by,
-    quick_layers,
-    read_rows,
-    resolve_batch_size,
-    resolve_device,
-    resolve_epochs,
-)
+from tsee.batches import MemoryStore
+from tsee.data import check_rows
+from tsee.distributed import all_max, rank, world_size
+from tsee.estimators.networks import check_network
 from tsee.estimators.parameters import check_parameters
-from tsee.exceptions import DataWarning, warn
+from tsee.exceptions import DataWarning, ModelError, warn
+from tsee.exemplars import Exemplars
 from tsee.files.rows import Rows
-from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded
+from tsee.fitted import FittedMap, place_rows
+from tsee.networks import folded
+from tsee.objectives import Objective
+from tsee.persistence import save_model
 from tsee.preprocessing import Inputs, fit_preprocessing
-from tsee.training import train
+from tsee.threads import survive_fork
+from tsee.training.checkpoint import Checkpoint, saved_seed
+from tsee.training.plan import Plan, resolve_device
+from tsee.training.reading import read_batches
+from tsee.training.stages import Session, Stage, Train, run_stages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Deep", "HighOrder", "ParametricMap"]
+__all__ = ["ParametricMap"]
+
+# Parameters that do not change what is learned.
+NOT_LEARNED = ("device", "verbose", "checkpoint", "placement", "random_state", "network")
 
 
 class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A transformer that places rows with a trained network; subclasses name the network and the loss."""
+    """A transformer that places rows with a trained network; subclasses name the network and the objective."""
 
-    # Automatic batches of an epoch, at the least, while these are not of fewer or more rows than are good.
+    # The smallest number of automatic batches per epoch, as far as their sizes stay within bounds.
     _n_batches: ClassVar[int]
+
+    n_components: int
+    n_inputs: int | None
+    standardize: bool
+    spare_dimensions: int
+    batch_size: int | None
+    max_epochs: int | None
+    learning_rate: float
+    optimizer: str
+    device: str | torch.device
+    random_state: int | np.random.RandomState | None
+    checkpoint: str | PathLike[str] | None
+    verbose: bool
+
+    map_: FittedMap
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def _make_network(self, n_inputs: int, generator: torch.Generator) -> nn.Module:
         raise NotImplementedError
 
-    def _make_objective(self, plan: Plan) -> Objective:
+    def _choose_exemplars(self, inputs: Inputs, plan: Plan) -> Exemplars | None:
+        return None
+
+    def _make_objective(self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int) -> Objective:
         raise NotImplementedError
+
+    def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
+        return [Train(objective, plan.n_epochs)]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the map of ``X``.
@@ -65,9 +87,10 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
-            Numbers of any dtype, in any unit: centering and a global scale are part of the model. Memory maps, arrays
-            of h5py, zarr and dask, the rows of `tsee.files.open_table`, and paths to files that it can open are read
-            by slice, and may be larger than memory: what training needs of them is then kept in a temporary file.
+            Numbers of any dtype. The unit that all features share does not matter; features in different units count
+            by their variance, unless ``standardize=True``. Memory maps, arrays of h5py, zarr and dask, the rows of
+            `tsee.files.open_table`, and paths to files that it can open are read by slice, and may be larger than
+            memory: what training needs of them is then kept in a temporary file.
         y : ignored
 
         Returns
@@ -75,103 +98,107 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self
         """
         check_parameters(self)
-        device = resolve_device(self.device)
-        checked = copy.copy(self)  # takes what is fitted until the fit is done
-        X = check_rows(checked, X, reset=True)
-        n_features = X.shape[1]
+        survive_fork()
+        rows, names = self._check_data(X)
+        plan = self._plan(rows.shape[0])
+        preprocessing = fit_preprocessing(
+            rows, self.n_inputs, plan.generator, standardize=bool(self.standardize), names=names
+        )
+        inputs = Inputs(rows, preprocessing)
+        network = self._make_network(inputs.shape[1], plan.generator).to(plan.device)
+        check_network(network, inputs[0:2].to(plan.device), self.n_components)
+        checkpoint = self._open_checkpoint(plan, rows.shape[1], preprocessing.scale)
+        resumed = None if checkpoint is None else checkpoint.read()
+        exemplars = self._choose_exemplars(inputs, plan)
+        objective = self._make_objective(exemplars, plan, rows.shape[0])
+        store = read_batches(inputs, objective, plan, on_disk=isinstance(rows, Rows))
+        fitted = FittedMap(
+            method=type(self).__name__,
+            n_components=int(self.n_components),
+            n_features=int(rows.shape[1]),
+            feature_names=names,
+            preprocessing=preprocessing,
+            network=network,
+            perplexity=objective.perplexity,
+            exemplars=exemplars,
+        )
+        with checkpoint or nullcontext(), closing(store):
+            session = Session(plan, store, checkpoint, resumed)
+            fitted = run_stages(self._stages(objective, plan), fitted, session)
+            fitted = replace(fitted, network=folded(fitted.network))
+            kept = store.columns.get("inputs", inputs) if isinstance(store, MemoryStore) else None
+            fitted = fitted.calibrated(rows, plan.start, kept, self._placement)
+        if checkpoint is not None and fitted.history.complete:
+            checkpoint.remove()
+        # Taken over only now: a fit that fails leaves the one before it whole.
+        return self.adopt(fitted)
+
+    def _check_data(self, X: Any) -> tuple[Any, tuple[str, ...] | None]:
+        """The rows of ``fit``, checked, and the names of their features. A collective."""
+        holder = copy.copy(self)  # takes the number and names of features until the fit is done
+        for name in [name for name in vars(holder) if name.endswith("_")]:
+            delattr(holder, name)
+        rows = check_rows(holder, X, reset=True)
+        n_features = rows.shape[1]
         if all_max(n_features) != n_features or -all_max(-n_features) != n_features:
             raise ValueError(f"X has {n_features} features in process {rank()}, and another number in another process.")
         if n_features < self.n_components:
             warn(
                 f"X has {n_features} feature(s), fewer than the {self.n_components} dimensions of the map.", DataWarning
             )
-        plan = self._plan(X, device)
-        network = self._make_network(plan.inputs.shape[1], plan.generator).to(device)
-        flattening = network if isinstance(network, FlatteningNetwork) else None
-        n_outputs = self.n_components + (self.spare_dimensions if flattening else 0)
-        check_network(network, plan.inputs[0:2].to(device), n_outputs)
-        checkpoint = None
-        if self.checkpoint is not None:
-            checkpoint = Checkpoint(Path(self.checkpoint), self._identity(plan, n_features))
-        state = checkpoint.read() if checkpoint is not None else None
-        objective = self._make_objective(plan)
-        verbose = bool(self.verbose) and rank() == 0
-        store = read_rows(plan, objective, on_disk=isinstance(X, Rows), verbose=verbose)
-        learn = partial(
-            train,
-            store=store,
-            n_steps=plan.n_steps,
-            learning_rate=self.learning_rate,
-            optimizer=self.optimizer,
-            generator=plan.draws,
-            checkpoint=checkpoint,
-            verbose=verbose,
-        )
-        # A network of the user's may draw from the global generators (dropout): they are lent and given back.
-        lent = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
-        with checkpoint or nullcontext(), closing(store), lent:
-            # A line search wants a smooth function: conjugate gradient has all digits.
-            with quick_layers(network, device) if self.optimizer == "adam" else nullcontext():
-                network, history, n_first, found = learn_in_stages(learn, network, objective, plan, state)
-            checked.network_ = folded(network)
-            checked.preprocessing_ = plan.inputs.preprocessing
-            checked.history_ = {
-                "loss": history.loss,
-                "learning_rate": history.learning_rate,
-                "refined": [epoch >= n_first for epoch in range(len(history.loss))],
-            }
-            checked.n_iter_ = len(history.loss)
-            checked._n_features_out = self.n_components
-            checked.__dict__.pop("embedding_", None)
-            checked.__dict__.update(objective.fitted | found)
-            kept = store.columns.get("inputs", plan.inputs) if isinstance(store, MemoryStore) else None
-            checked._finish(X, plan.start, kept)
-        if checkpoint is not None and history.complete:
-            checkpoint.remove()
-        # Fitted state is taken over only now: a fit that fails leaves the one before it whole.
-        self.__dict__ = checked.__dict__
-        return self
+        names = getattr(holder, "feature_names_in_", None)
+        return rows, None if names is None else tuple(str(name) for name in names)
 
-    def _plan(self, X: Any, device: torch.device) -> Plan:
+    def _plan(self, n_own_rows: int) -> Plan:
         seed = None
         if self.random_state is None and self.checkpoint is not None:
-            seed = kept_seed(Path(self.checkpoint))
+            seed = saved_seed(Path(self.checkpoint))
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31))
-        seed = int(broadcast(torch.tensor(seed)))
-        generator = torch.Generator().manual_seed(seed)
-        inputs = Inputs(X, fit_preprocessing(X, self.n_inputs, generator))
-        start, n_rows = all_offset(len(inputs))
-        automatic, n_steps = (
-            steps_per_epoch(n_rows, resolve_batch_size(size, n_rows, self._n_batches))
-            for size in (None, self.batch_size)
+        return Plan.make(
+            n_own_rows,
+            seed=seed,
+            device=resolve_device(self.device),
+            batch_size=self.batch_size,
+            n_batches=self._n_batches,
+            max_epochs=self.max_epochs,
+            optimizer=self.optimizer,
+            learning_rate=self.learning_rate,
+            verbose=bool(self.verbose),
         )
-        if all_max(n_steps - len(inputs) // 2) > 0 and n_rows > len(inputs):
-            raise ValueError(f"A process has too few of the {n_rows} rows for the {n_steps} batches of an epoch.")
-        draws = torch.Generator().manual_seed(seed_of(seed, rank()))
-        n_epochs = resolve_epochs(self.max_epochs, n_steps, automatic)
-        return Plan(inputs, start, n_rows, n_steps, n_epochs, device, seed, generator, draws)
 
-    def _identity(self, plan: Plan, n_features: int) -> dict[str, Any]:
-        """What a fit is of, so that its checkpoint is not taken for that of another."""
-        aside = ("device", "verbose", "checkpoint", "placement", "random_state", "network")
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in aside}
-        about = {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}
-        scale = f"{plan.inputs.preprocessing.scale:.6g}"
-        of_fit = {"estimator": type(self).__name__, "n_rows": plan.n_rows, "n_features": n_features}
-        of_fit |= {"n_steps": plan.n_steps, "n_epochs": plan.n_epochs}
-        identity = {**of_fit, "scale": scale, "seed": plan.seed, **about}
+    def _open_checkpoint(self, plan: Plan, n_features: int, scale: float) -> Checkpoint | None:
+        """The checkpoint of this fit, which knows what the fit is so that it is not taken for another's."""
+        if self.checkpoint is None:
+            return None
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_LEARNED}
+        identity = {
+            "estimator": type(self).__name__,
+            "n_rows": plan.n_rows,
+            "n_features": n_features,
+            "n_processes": world_size(),
+            "n_steps": plan.n_steps,
+            "n_epochs": plan.n_epochs,
+            "scale": f"{scale:.6g}",
+            "seed": plan.seed,
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()},
+        }
         # As JSON gives it back: numbers of numpy's become plain ones.
-        return {name: json.loads(json.dumps(value, default=float)) for name, value in identity.items()}
+        identity = {name: json.loads(json.dumps(value, default=float)) for name, value in identity.items()}
+        return Checkpoint(Path(self.checkpoint), identity)
 
-    def _finish(self, X: Any, start: int, inputs: Tensor | Inputs | None) -> None:
-        """What is left once the network is trained: the places of the rows, where their inputs are in memory."""
-        if inputs is not None:
-            parts = [self._places(inputs[rows]) for rows in blocks(len(inputs), PLACED_ROWS)]
-            self.embedding_ = np.concatenate(parts)
+    def adopt(self, fitted: FittedMap) -> Self:
+        """Become the estimator of a fitted map."""
+        self.n_features_in_ = fitted.n_features
+        if fitted.feature_names is not None:
+            self.feature_names_in_ = np.array(fitted.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.map_ = fitted
+        return self
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Learn the map of ``X`` and return the places of its rows, the same as ``transform(X)`` gives.
+        """Learn the map of ``X`` and return the positions of its rows, as ``transform(X)`` gives them.
 
         Parameters
         ----------
@@ -182,13 +209,13 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         ndarray of shape (n_samples, n_components), float32
         """
-        self.fit(X)
-        return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
+        embedding = self.fit(X).map_.embedding
+        return self.transform(X) if embedding is None else embedding.copy()
 
     def transform(self, X: Any) -> np.ndarray:
         """Place rows on the map.
 
-        A row's place does not depend on the other rows.
+        A row's position does not depend on the other rows.
 
         Parameters
         ----------
@@ -199,17 +226,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ndarray of shape (n_samples, n_components), float32
         """
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
-        places = np.empty((X.shape[0], self._n_features_out), dtype=np.float32)
-        inputs = Inputs(X, self.preprocessing_)
-        for rows in blocks(X.shape[0], PLACED_ROWS):
-            with np.errstate(over="ignore"):  # told below, with the row
-                block = inputs[rows]
-            places[rows] = self._places(block)
-        lost = np.flatnonzero(~np.isfinite(places).all(1))
-        if len(lost):
-            raise ValueError(f"Row {lost[0]} of X is too far from the data of fit to be placed: check its values.")
-        return places
+        return place_rows(self.map_, check_rows(self, X, reset=False), self._placement)
 
     def to_html(
         self,
@@ -227,7 +244,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         path : str or path
             The file to write.
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features), optional
-            The rows to show. By default those of ``fit``.
+            The rows to show. By default the rows of ``fit``.
         columns : DataFrame or dict of str to array-like of shape (n_samples,), optional
             What is known of the rows; the first column colors the points at the start.
         images : array-like of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
@@ -259,8 +276,8 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         from tsee.explorer import write_map_page
 
         check_is_fitted(self)
-        places = self.embedding_ if X is None else self.transform(X)
-        return write_map_page(self, places, path, columns=columns, images=images, title=title)
+        positions = self.embedding_ if X is None else self.transform(X)
+        return write_map_page(self, positions, path, columns=columns, images=images, title=title)
 
     def plot(
         self,
@@ -283,7 +300,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ax : matplotlib Axes, optional
             Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
         path : path, optional
-            A file to write: PNG, SVG or PDF by its ending.
+            A file to write: PNG, SVG or PDF, by its file extension.
         point_size : float, optional
             The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
         legend : bool, default True
@@ -311,67 +328,78 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder of ``config.json`` and ``model.safetensors``.
 
-        An existing model there is replaced whole or, should anything go wrong, left whole.
+        An existing model there is replaced whole or, if anything goes wrong, left whole.
 
         Parameters
         ----------
         path : str or path
             The folder; `tsee.load` reads it back.
         """
-        from tsee.persistence import save
+        from tsee.estimators import ESTIMATORS
 
-        save(self, path)
+        check_is_fitted(self)
+        if type(self) is not ESTIMATORS.get(type(self).__name__):
+            raise ModelError(
+                f"A {type(self).__name__} cannot be saved, since load() would not know it: only "
+                f"{', '.join(ESTIMATORS)} themselves can be."
+            )
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "checkpoint"}
+        save_model(self.map_, parameters, path)
 
-    def _places(self, inputs: Tensor) -> np.ndarray:
-        """The places of inputs that have passed the preprocessing."""
-        return places_by(self.network_, inputs)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "embedding_" and "network_" in self.__dict__:
+    @property
+    def embedding_(self) -> np.ndarray:
+        """The positions of the rows of ``fit``."""
+        check_is_fitted(self)
+        if self.map_.embedding is None:
             raise AttributeError(
-                "There is no 'embedding_': the rows of fit lie on disk and are many, so that their places are not "
+                "There is no 'embedding_': the rows of fit are many and lie on disk, so their positions were not "
                 "kept. transform(X) gives them."
             )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.map_.embedding
+
+    @property
+    def network_(self) -> nn.Module:
+        """The trained network."""
+        check_is_fitted(self)
+        return self.map_.network
+
+    @property
+    def perplexity_(self) -> float:
+        """The perplexity that took effect."""
+        check_is_fitted(self)
+        return self.map_.perplexity
+
+    @property
+    def history_(self) -> dict[str, list[Any]]:
+        """How training went, by epoch."""
+        check_is_fitted(self)
+        history = self.map_.history
+        return {name: list(getattr(history, name)) for name in ("loss", "learning_rate", "refined")}
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs run."""
+        check_is_fitted(self)
+        return len(self.map_.history.loss)
+
+    @property
+    def _placement(self) -> str | None:
+        """The ``placement`` parameter, checked; None for methods that have none."""
+        if "placement" not in self.get_params(deep=False):
+            return None
+        check_parameters(self, "placement")
+        placement: str | None = getattr(self, "placement", None)
+        return placement
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.map_.n_components
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "network_" in self.__dict__
+        return "map_" in vars(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-class Deep:
-    """Estimators of a deep network, or of one that the user brings."""
-
-    def _make_network(self: Any, n_inputs: int, generator: torch.Generator) -> nn.Module:
-        if self.network is not None:
-            return copy.deepcopy(self.network)  # fitting twice starts twice from the same weights
-        network = DeepNetwork(
-            n_inputs,
-            self.n_components + self.spare_dimensions,
-            self.hidden_layers,
-            normalization=self.normalization,
-            activation=self.activation,
-            generator=generator,
-        )
-        return FlatteningNetwork(network, self.n_components)
-
-
-class HighOrder:
-    """Estimators of the shallow high-order network."""
-
-    def _make_network(self: Any, n_inputs: int, generator: torch.Generator) -> nn.Module:
-        network = HighOrderNetwork(
-            n_inputs,
-            self.n_components + self.spare_dimensions,
-            self.n_factors,
-            self.n_hidden,
-            self.order,
-            normalization=self.normalization,
-            generator=generator,
-        )
-        return FlatteningNetwork(network, self.n_components)

@@ -1,14 +1,16 @@
-"""Every parameter of the estimators, once: what it may be, and what it is for."""
+"""Every parameter of the estimators, once: its type, what values it takes, and what it is for.
+
+The table is the source of checks, error messages and the command's options. The docstrings of the estimators are
+written out, and a test holds them to this table.
+"""
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,22 +18,21 @@ from sklearn.base import BaseEstimator
 
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
 
-__all__ = ["PARAMETERS", "Parameter", "check_parameters", "documented"]
-
-Class = TypeVar("Class", bound=type)
+__all__ = ["ATTRIBUTES", "EXEMPLAR_ATTRIBUTES", "PARAMETERS", "Parameter", "check_parameters"]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a parameter may be (in the words of an error, "must be ..."), and the text of its documentation."""
+    """A parameter: its type in a docstring, its values in an error ("must be ..."), a check, and its documentation."""
 
+    kind: str
     must_be: str
     accepts: Callable[[Any], bool]
     text: str
 
 
 def check_parameters(estimator: BaseEstimator, *only: str) -> None:
-    """Raise ValueError for the first parameter, of all or of those named, whose value is not one it may have."""
+    """Raise ValueError for the first parameter, of all or of those named, that has a value it does not take."""
     for name in only or estimator.get_params(deep=False):
         value = getattr(estimator, name)
         parameter = PARAMETERS.get(name)  # a subclass may have parameters of its own
@@ -42,37 +43,15 @@ def check_parameters(estimator: BaseEstimator, *only: str) -> None:
             )
 
 
-def documented(cls: Class) -> Class:
-    """Fill the places ``{parameters}`` and ``{attributes}`` in a class's docstring from the tables here."""
-    if cls.__doc__ is None:  # python -OO strips docstrings
-        return cls
-    arguments = inspect.signature(cls).parameters
-    parameters = {
-        f"{name} : {PARAMETERS[name].must_be}, default={argument.default!r}": PARAMETERS[name].text
-        for name, argument in arguments.items()
-    }
-    attributes = {**ATTRIBUTES, **(EXEMPLAR_ATTRIBUTES if "exemplars" in arguments else {})}
-    cls.__doc__ = cls.__doc__.replace("{parameters}", _section(parameters)).replace(
-        "{attributes}", _section(attributes)
-    )
-    return cls
-
-
-def _section(entries: dict[str, str]) -> str:
-    """Headings with their texts, as numpydoc wants them inside a class's docstring."""
-    lines = [f"{heading}\n{textwrap.indent(textwrap.fill(text, 100), '    ')}" for heading, text in entries.items()]
-    return textwrap.indent("\n".join(lines), "    ").lstrip()
-
-
-def _whole(least: int) -> Callable[[Any], bool]:
+def _integer(least: int) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def _real(least: float, *, open_end: bool = False) -> Callable[[Any], bool]:
+def _real(least: float, *, above: bool = False) -> Callable[[Any], bool]:
     def accepts(value: Any) -> bool:
         if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
             return False
-        return float(value) > least if open_end else float(value) >= least
+        return float(value) > least if above else float(value) >= least
 
     return accepts
 
@@ -86,183 +65,218 @@ def _or_none(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _layers(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(_whole(1)(size) for size in value)
+    return isinstance(value, list | tuple) and all(_integer(1)(size) for size in value)
 
 
 def _seed(value: Any) -> bool:
-    return value is None or _whole(0)(value) or isinstance(value, np.random.RandomState)
+    return value is None or _integer(0)(value) or isinstance(value, np.random.RandomState)
 
 
 PARAMETERS: dict[str, Parameter] = {
-    "n_components": Parameter("an integer of at least 1", _whole(1), "Dimensions of the map."),
+    "n_components": Parameter("int", "an integer of at least 1", _integer(1), "Dimensions of the map."),
     "perplexity": Parameter(
+        "float",
         "a number of at least 1",
         _real(1),
-        "How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among "
-        "the rows of its mini-batch in the pairwise ones. Where there are too few of them, a third of their "
-        "number is used, with a warning; ``perplexity_`` is what took effect.",
+        "How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of "
+        "its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a "
+        "warning; ``perplexity_`` is the value that took effect.",
     ),
     "exemplars": Parameter(
+        '{"points", "centers"}',
         '"points" or "centers"',
         _one_of("points", "centers"),
-        'What a row is compared with: "points", rows of the data themselves (a row is never its own '
-        'exemplar), or "centers", k-means centers of the data as in the paper.',
+        'What a row is compared with: "points", rows of the data themselves (a row is never its own exemplar), or '
+        '"centers", k-means centers of the data as in the paper.',
     ),
     "n_exemplars": Parameter(
+        "int or None",
         "an integer of at least 2 or None",
-        _or_none(_whole(2)),
-        "How many exemplars. None takes every row as a point, 65,536 of them if there are more; or 8,192 centers, "
-        'and 2,000 where the contrast is not "sampled" and more take longer (half the rows, if that is less). '
-        "Where the data hold fewer, those are used, with a warning; ``n_exemplars_`` is what took effect. Centers are "
-        "those of 524,288 rows, or 64 for each center, drawn at random, where there are more.",
+        _or_none(_integer(2)),
+        "How many exemplars. None takes every row as a point, or 65,536 of them if there are more. It takes 8,192 "
+        'centers, but 2,000 if the contrast is not "sampled", since more take longer (and at most half the rows). '
+        "If the data hold fewer, those are used, with a warning; ``n_exemplars_`` is the number that took effect. "
+        "Centers are computed from at most 524,288 rows, or 64 per center, drawn at random.",
     ),
     "seeding": Parameter(
+        '{"k-means||", "random"}',
         '"k-means||" or "random"',
         _one_of("k-means||", "random"),
         "Where k-means starts: scalable k-means++, or random rows. Only for centers.",
     ),
-    "kmeans_iterations": Parameter("an integer of at least 0", _whole(0), "k-means updates. Only for centers."),
+    "kmeans_iterations": Parameter(
+        "int", "an integer of at least 0", _integer(0), "k-means updates. Only for centers."
+    ),
     "contrast": Parameter(
+        '{"sampled", "full", "noise"}',
         '"sampled", "full" or "noise"',
         _one_of("sampled", "full", "noise"),
-        'What the map is normalized over: "full", all exemplars in each batch (equation 12); "noise", the '
-        "nearest exemplars of each row and a sample of the others (the paper's noise-contrastive form); "
-        '"sampled", the exemplars drawn for the rows of the batch, one each, at a cost that does not grow '
-        "with the number of exemplars (each exemplar then counts as often as rows choose it).",
+        'What the map is normalized over: "full", all exemplars in each batch (equation 12); "noise", the nearest '
+        'exemplars of each row and a sample of the others (the paper\'s noise-contrastive form); "sampled", the '
+        "exemplars drawn for the rows of the batch, one for each row, at a cost that does not grow with the number of "
+        "exemplars (each exemplar then counts as often as rows choose it).",
     ),
     "exaggeration": Parameter(
+        "float or None",
         "a number above 0 or None",
-        _or_none(_real(0, open_end=True)),
+        _or_none(_real(0, above=True)),
         "A factor on the attraction: above 1 it draws clusters together. The refinement takes its square root. None "
-        "takes 2 with points as exemplars; and 1 with centers, which stand for rows of more than one kind, and would "
-        'draw these together. Only for the "sampled" contrast.',
+        "takes 2 with points as exemplars. It takes 1 with centers, which stand for rows of more than one kind and "
+        'would draw these together. Only for the "sampled" contrast.',
     ),
     "jitter": Parameter(
+        "float or None",
         "a number of at least 0 or None",
         _or_none(_real(0)),
-        "Noise added to rows and exemplars while training, as a share of the distance between the two: it "
-        "keeps the map smooth between the data, so that new rows find their place. None takes 0.5 up to 1,000 "
-        "rows and less for more of them, by their square root, and 0.5 after the refinement. Only for the "
-        '"sampled" contrast.',
+        "Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the "
+        "map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and "
+        'less for more rows, by their square root; and 0.5 after the refinement. Only for the "sampled" contrast.',
     ),
     "refinement": Parameter(
+        "int",
         "an integer of at least 0",
-        _whole(0),
-        "Steps by which the exemplars, once the network is half trained, go from its places to where the loss wants "
-        "each of them; the network then learns these. 0 leaves it at the network. Only for points, the "
-        '"sampled" contrast and two dimensions.',
+        _integer(0),
+        "Steps in which the exemplars, once the network is half trained, move from its positions to where the loss "
+        "wants each of them; the network then learns these positions. 0 leaves the exemplars at the network's "
+        'positions. Only for points, the "sampled" contrast and two dimensions.',
     ),
     "placement": Parameter(
+        '{"refined", "forward"} or None',
         '"refined", "forward" or None',
         _one_of("refined", "forward", None),
         'How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest '
-        "exemplars, which keeps more of its neighbors and takes a search for them. None is refined where "
-        "exemplars were refined and one row of ``fit`` in four, or more, is an exemplar. It may be changed on a fitted "
-        "estimator; ``embedding_`` stays "
-        "as it was fitted, and ``transform`` gives the rows their other places.",
+        "exemplars, which keeps more of its neighbors and takes a search for them. None means refined if exemplars "
+        "were refined and at least one row of ``fit`` in four is an exemplar. It can be changed on a fitted estimator: "
+        "``embedding_`` stays as it was fitted, and ``transform`` gives the other positions.",
     ),
     "n_neighbors": Parameter(
+        "int or None",
         "an integer of at least 1 or None",
-        _or_none(_whole(1)),
-        "The nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others "
-        'have probability 0. None takes three times the perplexity, at least 100 for "noise"; "full" '
-        "always spreads them over all exemplars.",
+        _or_none(_integer(1)),
+        "The number of nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others "
+        'have probability 0. None takes three times the perplexity, and at least 100 for "noise"; "full" always '
+        "spreads them over all exemplars.",
     ),
     "n_noise": Parameter(
+        "int",
         "an integer of at least 1",
-        _whole(1),
+        _integer(1),
         'Exemplars drawn for each row besides its nearest (z_n). Only for "noise".',
     ),
     "noise_weight": Parameter(
+        'float or "auto"',
         'a number above 0 or "auto"',
-        lambda value: value == "auto" if isinstance(value, str) else _real(0, open_end=True)(value),
-        'The weight of the drawn exemplars in the normalizer (K_e). "auto" is (z - z_e) / z_n, which makes '
-        'it unbiased. Only for "noise".',
+        lambda value: value == "auto" if isinstance(value, str) else _real(0, above=True)(value),
+        'The weight of the drawn exemplars in the normalizer (K_e). "auto" is (z - z_e) / z_n, which makes it '
+        'unbiased. Only for "noise".',
     ),
     "hidden_layers": Parameter(
+        "sequence of int",
         "a list or tuple of integers of at least 1",
         _layers,
         "Sizes of the hidden layers. The paper has 500, 500, 2000.",
     ),
     "normalization": Parameter(
+        '{"layer", "batch"} or None',
         '"layer", "batch" or None',
         _one_of(*NORMALIZATIONS),
-        "What normalizes the values before each activation. None is the paper's network; batch "
-        "normalization is folded into the weights after training.",
+        "What normalizes the values before each activation. None is the paper's network. Batch normalization is "
+        "folded into the weights after training.",
     ),
     "activation": Parameter(
+        "{" + ", ".join(f'"{name}"' for name in ACTIVATIONS) + "}",
         ", ".join(f'"{name}"' for name in list(ACTIVATIONS)[:-1]) + f' or "{list(ACTIVATIONS)[-1]}"',
         _one_of(*ACTIVATIONS),
-        "The non-linearity of the hidden layers.",
+        "The nonlinearity of the hidden layers.",
     ),
     "network": Parameter(
+        "torch.nn.Module or None",
         "a torch.nn.Module or None",
         _or_none(lambda value: isinstance(value, torch.nn.Module)),
-        "A network of your own from (rows, inputs) to (rows, n_components), in place of the one that the "
-        "other parameters describe. It is copied, and trained from the weights it has.",
+        "A network of your own from (rows, inputs) to (rows, n_components), instead of the one that the other "
+        "parameters describe. It is copied, and trained from the weights it has.",
     ),
     "n_inputs": Parameter(
+        "int or None",
         "an integer of at least 1 or None",
-        _or_none(_whole(1)),
-        "Principal components that stand for the features, in front of the network and in all distances. "
-        "None, or as many as there are features, uses the features themselves.",
+        _or_none(_integer(1)),
+        "Principal components that stand for the features, in front of the network and in all distances. None, or as "
+        "many as there are features, uses the features themselves.",
+    ),
+    "standardize": Parameter(
+        "bool",
+        "True or False",
+        lambda value: isinstance(value, bool | np.bool_),
+        "Whether to divide each feature by its standard deviation first. Set it to True if features have different "
+        "units: otherwise each counts by its variance, and the one with the largest numbers decides the map.",
     ),
     "spare_dimensions": Parameter(
+        "int",
         "an integer of at least 0",
-        _whole(0),
-        "Dimensions that the network has besides those of the map for the first half of training, or of what comes "
-        "before the refinement, in which they are pressed flat: clusters that start on the wrong side of one another "
-        "pass instead of blocking each other, and maps of different seeds agree more. 0 is the paper's training. Not "
-        "for a network of your own.",
+        _integer(0),
+        "Extra dimensions that the network has for the first half of training (or of the part before the refinement), "
+        "in which they are pressed flat: clusters that start on the wrong side of one another pass instead of blocking "
+        "each other, and maps of different seeds agree more. 0 is the paper's training. Not for a network of your own.",
     ),
-    "n_factors": Parameter("an integer of at least 1", _whole(1), "Factors of the high-order interactions (F)."),
-    "n_hidden": Parameter("an integer of at least 1", _whole(1), "High-order hidden units (m)."),
-    "order": Parameter("an integer of at least 1", _whole(1), "The order of the feature interactions (O)."),
+    "n_factors": Parameter(
+        "int", "an integer of at least 1", _integer(1), "Factors of the high-order interactions (F)."
+    ),
+    "n_hidden": Parameter("int", "an integer of at least 1", _integer(1), "High-order hidden units (m)."),
+    "order": Parameter("int", "an integer of at least 1", _integer(1), "The order of the feature interactions (O)."),
     "batch_size": Parameter(
+        "int or None",
         "an integer of at least 2 or None",
-        _or_none(_whole(2)),
-        "Rows in a mini-batch; the batches of an epoch are made of even size, this at the most. None takes the "
-        "power of two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.",
+        _or_none(_integer(2)),
+        "The largest number of rows in a mini-batch; the batches of an epoch have even sizes. None takes the power of "
+        "two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.",
     ),
     "max_epochs": Parameter(
+        "int or None",
         "an integer of at least 1 or None",
-        _or_none(_whole(1)),
-        "Passes over the data. None takes as many as make about 1,800 steps, at least 10 and at most 100; of more than "
-        "two million rows fewer, down to 2. Smaller batches than the automatic ones have as many epochs as these.",
+        _or_none(_integer(1)),
+        "Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more "
+        "than two million rows, down to 2. Batches smaller than the automatic ones get as many epochs as those.",
     ),
     "learning_rate": Parameter(
+        "float",
         "a number above 0",
-        _real(0, open_end=True),
-        'The highest rate of "adam", reached after a tenth of the steps and lowered to zero along a cosine; so '
-        "once before and once after the refinement.",
+        _real(0, above=True),
+        'The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine, once '
+        "before and once after the refinement.",
     ),
     "optimizer": Parameter(
+        '{"adam", "cg"}',
         '"adam" or "cg"',
         _one_of("adam", "cg"),
-        '"adam", or "cg", the conjugate gradient of the paper with three line searches a batch.',
+        '"adam", or "cg", the conjugate gradient of the paper with three line searches per batch.',
     ),
     "device": Parameter(
+        'str, torch.device or "auto"',
         'a torch device or "auto"',
         lambda value: isinstance(value, str | torch.device),
-        'Where the network is trained and run. "auto" takes CUDA, then Apple\'s MPS, then the CPU. '
-        "While training with Adam, the hidden layers of tsee's networks are in bfloat16 where the processor has "
-        "products of its own for it; a trained network places rows in float32.",
+        'Where the network is trained and run. "auto" takes CUDA, then Apple\'s MPS, then the CPU. Adam trains the '
+        "hidden layers of tsee's networks in bfloat16 if the processor has fast products for it; a trained network "
+        "places rows in float32.",
     ),
     "random_state": Parameter(
+        "int, RandomState or None",
         "an integer of at least 0, a numpy RandomState or None",
         _seed,
-        "The seed of everything that is drawn. The same integer gives the same map on the same machine; the "
-        "global generators are never touched.",
+        "The seed of everything that is drawn. The same integer gives the same map, to the bit, on the same kind of "
+        "processor with the same version of torch and the same number of threads; otherwise sums are rounded in "
+        "another order, and training amplifies the difference. The global generators are never touched.",
     ),
     "checkpoint": Parameter(
+        "path or None",
         "a path or None",
         _or_none(lambda value: isinstance(value, str | PathLike)),
         "A folder in which the state of training is kept, every 20 seconds and when the process is told to end. A fit "
-        "of the same data with the same parameters that finds such a state there goes on from it, and ends as it would "
-        "have ended had it not been stopped. Once a fit is done its state is removed. Several processes must all see "
-        "the folder.",
+        "of the same data with the same parameters that finds such a state there resumes it, and ends as it would have "
+        "ended without the interruption. Once a fit is done, its state is removed. Several processes must all see the "
+        "folder.",
     ),
     "verbose": Parameter(
+        "bool",
         "True or False",
         lambda value: isinstance(value, bool | np.bool_ | Integral),
         "Whether to show progress, on a terminal or in a notebook.",
@@ -270,23 +284,24 @@ PARAMETERS: dict[str, Parameter] = {
 }
 
 ATTRIBUTES = {
-    "embedding_ : ndarray of shape (n_samples, n_components)": "The places of the rows of ``fit``. It is not there "
-    "where these lie on disk and are many: ``transform`` gives their places.",
-    "network_ : torch.nn.Module": "The trained network, with what could be folded folded.",
-    "perplexity_ : float": "What took effect.",
+    "map_ : FittedMap": "The fitted map: everything that placing, saving and showing it need.",
+    "embedding_ : ndarray of shape (n_samples, n_components)": "The positions of the rows of ``fit``. It does not "
+    "exist if the rows are many and lie on disk: ``transform`` gives their positions.",
+    "network_ : torch.nn.Module": "The trained network, with batch normalization folded into its weights.",
+    "perplexity_ : float": "The perplexity that took effect.",
     "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it came '
-    "after the refinement. While spare dimensions are pressed flat the loss may rise; after the refinement it is the "
-    "mean logarithm of 1 + the squared distance from the refined places.",
+    "after the refinement. The loss may rise while spare dimensions are pressed flat. After the refinement it is the "
+    "mean logarithm of 1 + the squared distance from the refined positions.",
     "n_iter_ : int": "Epochs run.",
     "n_features_in_ : int": "Features seen in ``fit``.",
-    "feature_names_in_ : ndarray of str": "Their names, where ``fit`` was given a DataFrame.",
+    "feature_names_in_ : ndarray of str": "Their names, if ``fit`` was given a DataFrame or a file with names.",
 }
 EXEMPLAR_ATTRIBUTES = {
-    "n_exemplars_ : int": "What took effect.",
+    "n_exemplars_ : int": "The number of exemplars that took effect.",
     "exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)": "The exemplars in the units of the data, as far "
     "as ``n_inputs`` principal components carry them.",
-    "exemplar_indices_ : ndarray of shape (n_exemplars_,) or None": "Which rows of ``fit`` they are, where they are "
+    "exemplar_indices_ : ndarray of shape (n_exemplars_,) or None": "Which rows of ``fit`` they are, if they are "
     "points.",
-    "exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)": "Their places.",
+    "exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)": "Their positions.",
     "placement_ : str": "What ``placement=None`` stands for.",
 }

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tsee.estimators.base import ParametricMap
-from tsee.estimators.fitting import places_by
-from tsee.estimators.losses import PLACE_NEIGHBORS, ROUNDING
 from tsee.explorer.packing import Arrays
-from tsee.layout import PRECISION, SETTLING
+from tsee.fitted import FittedMap
 from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork
-from tsee.novelty import NEIGHBORS, subsample
+from tsee.placement.forward import forward_positions
+from tsee.placement.novelty import NEIGHBORS, subsample
+from tsee.placement.refined import NEIGHBORS as PLACE_NEIGHBORS
+from tsee.placement.refined import PRECISION, ROUNDING, SETTLING
 
 __all__ = ["describe_model"]
 
@@ -30,16 +30,16 @@ SHARES = np.concatenate([np.linspace(0, 0.9, 19), np.linspace(0.91, 1, 19)])
 
 
 def describe_model(
-    estimator: ParametricMap, features: Sequence[str] | None, extent: float
+    fitted: FittedMap, features: Sequence[str] | None, extent: float
 ) -> tuple[dict[str, Any] | None, Arrays]:
     """What a page needs to place new rows; None where the network is one of the user's."""
-    network = estimator.network_
+    network = fitted.network
     if not isinstance(network, DeepNetwork | HighOrderNetwork):
         return None, {}
-    names = getattr(estimator, "feature_names_in_", None) if features is None else features
-    preprocessing = estimator.preprocessing_
+    names = fitted.feature_names if features is None else features
+    preprocessing = fitted.preprocessing
     network = copy.deepcopy(network).cpu()
-    halved = _halves(network, _some_inputs(estimator), extent)
+    halved = _halves(network, _some_inputs(fitted), extent)
     steps, arrays = _steps(network, np.float16 if halved else np.float32)
     arrays["mean"] = preprocessing.mean.astype(np.float64)
     if preprocessing.basis is not None:
@@ -47,25 +47,28 @@ def describe_model(
         arrays["basis"] = np.ascontiguousarray(preprocessing.basis.T, dtype=np.float32)
     description: dict[str, Any] = {
         "features": None if names is None else [str(name) for name in names],
-        "nFeatures": int(estimator.n_features_in_),
+        "nFeatures": fitted.n_features,
         "nInputs": preprocessing.n_inputs,
         "scale": preprocessing.scale,
         "steps": steps,
         "placement": "forward",
         "placedElsewhere": False,
     }
-    if hasattr(estimator, "_exemplar_inputs"):
-        compared, own = _describe_exemplars(estimator)
+    if fitted.exemplars is not None:
+        compared, own = _describe_exemplars(fitted)
         description |= compared
         arrays |= own
     return description, arrays
 
 
-def _describe_exemplars(estimator: ParametricMap) -> tuple[dict[str, Any], Arrays]:
-    inputs: Tensor = estimator._exemplar_inputs.cpu().float()
-    wanted = getattr(estimator, "placement", None) or estimator.placement_
+def _describe_exemplars(fitted: FittedMap) -> tuple[dict[str, Any], Arrays]:
+    exemplars, novelty = fitted.exemplars, fitted.novelty_reference
+    assert exemplars is not None
+    assert exemplars.positions is not None
+    assert novelty is not None
+    inputs, wanted = exemplars.inputs, fitted.placement
     whole = inputs.numel() <= MOST_EXEMPLAR_NUMBERS
-    reach = estimator._reach if whole else estimator._reach_of_few
+    distances = novelty.distances if whole else novelty.subsample_distances
     description: dict[str, Any] = {
         "placement": "refined" if wanted == "refined" and whole else "forward",
         "placedElsewhere": wanted == "refined" and not whole,
@@ -79,8 +82,8 @@ def _describe_exemplars(estimator: ParametricMap) -> tuple[dict[str, Any], Array
     }
     arrays: Arrays = {}
     if whole:
-        arrays["exemplarPlaces"] = estimator._exemplar_places.cpu().numpy().astype(np.float32)
-    arrays["noveltyDistances"] = np.quantile(reach.distances.numpy(), SHARES).astype(np.float32)
+        arrays["exemplarPlaces"] = exemplars.positions.numpy()
+    arrays["noveltyDistances"] = np.quantile(distances.numpy(), SHARES).astype(np.float32)
     arrays["noveltyShares"] = SHARES.astype(np.float32)
     arrays["exemplarInputs"] = (inputs if whole else subsample(inputs)).numpy()
     return description, arrays
@@ -115,12 +118,12 @@ def _steps(network: DeepNetwork | HighOrderNetwork, dtype: type[np.floating[Any]
     return steps, arrays
 
 
-def _some_inputs(estimator: ParametricMap) -> Tensor:
+def _some_inputs(fitted: FittedMap) -> Tensor:
     """Inputs like those that the network was trained on."""
     generator = torch.Generator().manual_seed(0)
-    known = getattr(estimator, "_exemplar_inputs", None)
-    if known is None:
-        return torch.randn(TRIED_ROWS, estimator.preprocessing_.n_inputs, generator=generator)
+    if fitted.exemplars is None:
+        return torch.randn(TRIED_ROWS, fitted.preprocessing.n_inputs, generator=generator)
+    known = fitted.exemplars.inputs
     return known[torch.randperm(len(known), generator=generator)[:TRIED_ROWS]].cpu().float()
 
 
@@ -130,5 +133,5 @@ def _halves(network: nn.Module, inputs: Tensor, extent: float) -> bool:
     with torch.no_grad():
         for weights in rounded.parameters():
             weights.copy_(weights.half().float())
-    moved = np.abs(places_by(network, inputs) - places_by(rounded, inputs)).max()
+    moved = (forward_positions(network, inputs) - forward_positions(rounded, inputs)).abs().max()
     return bool(moved <= MOVED * extent)

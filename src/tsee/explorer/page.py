@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from tsee.estimators.base import ParametricMap
 from tsee.explorer.columns import check_columns, columns_of
 from tsee.explorer.model import describe_model
 from tsee.explorer.packing import Arrays, pack
 from tsee.explorer.pictures import describe_pictures
 from tsee.files.replacing import beside, put_in_place
+from tsee.fitted import FittedMap, fitted_map
 from tsee.plots import COLORS
 
 __all__ = ["write_map_page"]
@@ -32,7 +31,7 @@ DARK_COLORS += ["#c98811", "#abfe73", "#9c53f7", "#a1c89c", "#fce1d9"]
 
 
 def write_map_page(
-    estimator: ParametricMap,
+    estimator: Any,
     places: Any,
     path: str | os.PathLike[str],
     *,
@@ -87,17 +86,17 @@ def write_map_page(
     ...     page.stat().st_size < 3e6
     True
     """
-    check_is_fitted(estimator)
+    fitted = fitted_map(estimator)
     places = _check_places(places)
     n_rows = len(places)
-    if features is not None and len(features) != estimator.n_features_in_:
+    if features is not None and len(features) != fitted.n_features:
         raise ValueError(
-            f"The 'features' parameter of write_map_page must name the {estimator.n_features_in_} features of the "
+            f"The 'features' parameter of write_map_page must name the {fitted.n_features} features of the "
             f"estimator. Got {len(features)} names instead."
         )
     if title is not None and not isinstance(title, str):
         raise TypeError(f"The 'title' parameter of write_map_page must be a str. Got {type(title).__name__} instead.")
-    title = title or f"{type(estimator).__name__} map"
+    title = title or f"{fitted.method} map"
     low, high = places.min(0), places.max(0)
     extent = float((high - low).max()) or 1.0
 
@@ -106,14 +105,14 @@ def write_map_page(
     arrays |= own
     pictures, own = describe_pictures(images, n_rows)
     arrays |= own
-    model, own = describe_model(estimator, features, extent)
+    model, own = describe_model(fitted, features, extent)
     arrays |= own
-    exemplars = _exemplar_places(estimator, n_rows)
+    exemplars = _exemplar_places(fitted, n_rows)
     if exemplars is not None:
         arrays["exemplars"] = exemplars
     description = {
         "title": title,
-        "method": type(estimator).__name__,
+        "method": fitted.method,
         "version": version("tsee"),
         "rows": n_rows,
         "low": low.tolist(),
@@ -138,12 +137,11 @@ def _check_places(places: Any) -> np.ndarray:
     return places.astype(np.float64)
 
 
-def _exemplar_places(estimator: ParametricMap, n_rows: int) -> np.ndarray | None:
+def _exemplar_places(fitted: FittedMap, n_rows: int) -> np.ndarray | None:
     """Places of the exemplars, unless all rows are exemplars: these are on the map."""
-    exemplars = getattr(estimator, "exemplar_embedding_", None)
-    if exemplars is None or len(exemplars) >= n_rows:
+    if fitted.exemplars is None or len(fitted.exemplars) >= n_rows:
         return None
-    return np.asarray(exemplars, np.float32)
+    return fitted.exemplar_positions().numpy()
 
 
 def _html(title: str, payload: str) -> str:

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tsee.data import without_names
-from tsee.persistence import load
+from tsee.fitted import FittedMap
+from tsee.serving.placing import load_model
 
 __all__ = ["transform_batches"]
 
 # A process that gets many batches loads a model once.
-_MODELS: dict[tuple[Any, ...], Any] = {}
+_MODELS: dict[tuple[Any, ...], FittedMap] = {}
 _LOADING = threading.Lock()
 
 
@@ -94,26 +94,25 @@ class transform_batches:  # noqa: N801 - it is used like a function
         )
 
     def _placed(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        model = self._load()
-        names = self._features(model, batch)
+        fitted = self._load()
+        names = self._features(fitted, batch)
         rows = np.concatenate([_matrix(batch[name]) for name in names], axis=1)
-        if len(rows) and rows.shape[1] != model.n_features_in_:
+        if len(rows) and rows.shape[1] != fitted.n_features:
             raise ValueError(
-                f"The batch has {rows.shape[1]:,} features, but the model was fitted with {model.n_features_in_:,}: "
+                f"The batch has {rows.shape[1]:,} features, but the model was fitted with {fitted.n_features:,}: "
                 "choose them with the 'columns' parameter."
             )
         kept = {name: values for name, values in batch.items() if name not in set(names)}
         if len(rows) == 0:  # engines try a function on an empty batch to learn its columns
-            positions, novelty = np.empty((0, model._n_features_out), dtype=np.float32), np.empty(0)
+            positions, novelty = np.empty((0, fitted.n_components), dtype=np.float32), np.empty(0)
         else:
-            positions = without_names(model.transform, rows)
-            novelty = without_names(model.novelty, rows) if self.novelty else np.empty(0)
+            positions = fitted.place(rows)
+            novelty = fitted.novelty(rows) if self.novelty else np.empty(0)
         kept |= {f"tsee{i}": column for i, column in enumerate(positions.T)}
         return {**kept, "novelty": novelty} if self.novelty else kept
 
-    def _features(self, model: Any, batch: dict[str, np.ndarray]) -> list[str]:
-        known = getattr(model, "feature_names_in_", None)
-        names = self.columns or (None if known is None else [str(name) for name in known])
+    def _features(self, fitted: FittedMap, batch: dict[str, np.ndarray]) -> Sequence[str]:
+        names = self.columns or fitted.feature_names
         if names is None:
             if len(batch) != 1:
                 raise ValueError(
@@ -129,14 +128,11 @@ class transform_batches:  # noqa: N801 - it is used like a function
             )
         return names
 
-    def _load(self) -> Any:
+    def _load(self) -> FittedMap:
         key = (self.model, self.placement, self.device)
         with _LOADING:
             if key not in _MODELS:
-                model = load(self.model, device=self.device)
-                if self.placement is not None:
-                    model.set_params(placement=self.placement)
-                _MODELS[key] = model
+                _MODELS[key] = load_model(self.model, placement=self.placement, device=self.device)
         return _MODELS[key]
 
 

@@ -67,7 +67,7 @@ def evaluate_map(model: Any, table: Table, train: Table | None = None, *, verbos
 
     Parameters
     ----------
-    model : fitted estimator
+    model : FittedMap or fitted estimator
     table : Table
         The rows to judge, as `open_matching` opens them; its ``label`` is used if it has one.
     train : Table, optional

@@ -10,6 +10,7 @@ from typing import Any
 from tsee.exceptions import DataFileError, UnnamedColumnsError
 from tsee.files import Table, open_table
 from tsee.files.errors import listed
+from tsee.fitted import fitted_map
 
 __all__ = ["ReadOptions", "open_matching"]
 
@@ -48,7 +49,7 @@ def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | 
 
     Parameters
     ----------
-    model : fitted estimator
+    model : FittedMap or fitted estimator
         What the rows will be placed with.
     path : str or path
         The file or folder.
@@ -66,8 +67,9 @@ def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | 
         If the file cannot be read, lacks a feature, or has another number of features.
     """
     options = options or ReadOptions()
-    names = None if options.columns is not None else getattr(model, "feature_names_in_", None)
-    by_name = options if names is None else replace(options, columns=[str(name) for name in names])
+    fitted = fitted_map(model)
+    names = None if options.columns is not None else fitted.feature_names
+    by_name = options if names is None else replace(options, columns=names)
     try:
         table = by_name.open(path)
     except UnnamedColumnsError:
@@ -75,7 +77,7 @@ def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | 
             raise
         table = options.open(path)
         table.notes.append("Its columns have no names; they are taken in the order of the model's features.")
-    expected, found = model.n_features_in_, table.rows.shape[1]
+    expected, found = fitted.n_features, table.rows.shape[1]
     if found != expected:
         table.close()
         which = f" ({listed(table.feature_names)})" if table.feature_names is not None else ""

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsee.data import without_names
+from tsee.estimators.loading import load
 from tsee.exceptions import DataFileError, ModelError
 from tsee.files import MapWriter, Table
-from tsee.persistence import load
+from tsee.fitted import FittedMap, fitted_map
 from tsee.progress import progress_bar
 
 __all__ = ["PlacedBlock", "check_map_path", "check_novelty", "load_model", "place_blocks", "place_table"]
@@ -33,7 +33,7 @@ class PlacedBlock(NamedTuple):
     positions: np.ndarray
 
 
-def load_model(path: str | PathLike[str], *, placement: str | None = None, device: str = "auto") -> Any:
+def load_model(path: str | PathLike[str], *, placement: str | None = None, device: str = "auto") -> FittedMap:
     """Load a saved model, and set how it places rows.
 
     Parameters
@@ -47,17 +47,9 @@ def load_model(path: str | PathLike[str], *, placement: str | None = None, devic
 
     Returns
     -------
-    fitted estimator
+    FittedMap
     """
-    model = load(path, device=device)
-    if placement is not None and "placement" in model.get_params():
-        model.set_params(placement=placement)
-    elif placement == "refined":
-        raise ModelError(
-            f"The model in {str(path)!r} has no exemplars among which to place rows (it is a {type(model).__name__}): "
-            "leave out the 'placement' parameter."
-        )
-    return model
+    return fitted_map(load(path, device=device)).placed_by(placement)
 
 
 def place_blocks(model: Any, table: Table, *, verbose: bool = False) -> Iterator[PlacedBlock]:
@@ -65,7 +57,7 @@ def place_blocks(model: Any, table: Table, *, verbose: bool = False) -> Iterator
 
     Parameters
     ----------
-    model : fitted estimator
+    model : FittedMap or fitted estimator
     table : Table
         Its columns are the model's features, in the model's order; `open_matching` opens such a table.
     verbose : bool
@@ -76,6 +68,7 @@ def place_blocks(model: Any, table: Table, *, verbose: bool = False) -> Iterator
     PlacedBlock
         The blocks, in the order of the table.
     """
+    fitted = fitted_map(model)
     n_rows, n_columns = table.rows.shape
     size = int(np.clip(BLOCK_BYTES // (n_columns * table.rows.dtype.itemsize), MIN_BLOCK_ROWS, MAX_BLOCK_ROWS))
     size = max(size, min(table.rows.span, MAX_BLOCK_ROWS))
@@ -83,13 +76,13 @@ def place_blocks(model: Any, table: Table, *, verbose: bool = False) -> Iterator
         for start in range(0, n_rows, size):
             rows = slice(start, min(start + size, n_rows))
             values = table.rows[rows]
-            yield PlacedBlock(rows, values, _positions(model, values, start, table))
+            yield PlacedBlock(rows, values, _positions(fitted, values, start, table))
             bar.update(rows.stop - rows.start)
 
 
-def _positions(model: Any, values: Any, start: int, table: Table) -> np.ndarray:
+def _positions(fitted: FittedMap, values: Any, start: int, table: Table) -> np.ndarray:
     try:
-        return without_names(model.transform, values)
+        return fitted.place(values)
     except ValueError as error:
         row = re.match(r"Row (\d+) of X (.*)", str(error))
         if row is None:
@@ -107,7 +100,7 @@ def place_table(
 
     Parameters
     ----------
-    model : fitted estimator
+    model : FittedMap or fitted estimator
     table : Table
         Its columns are the model's features, in the model's order; `open_matching` opens such a table.
     path : str or path
@@ -117,14 +110,15 @@ def place_table(
     verbose : bool
         Show a progress bar.
     """
+    fitted = fitted_map(model)
     if novelty:
-        check_novelty(model)
+        check_novelty(fitted)
     check_map_path(path, table, novelty=novelty)
-    columns = [*(f"tsee{i}" for i in range(model._n_features_out)), "novelty"] if novelty else None
+    columns = [*(f"tsee{i}" for i in range(fitted.n_components)), "novelty"] if novelty else None
     with MapWriter(path, table, columns=columns) as writer:
-        for _, values, positions in place_blocks(model, table, verbose=verbose):
+        for _, values, positions in place_blocks(fitted, table, verbose=verbose):
             if novelty:
-                positions = np.column_stack([positions, without_names(model.novelty, values)])
+                positions = np.column_stack([positions, fitted.novelty(values)])
             writer.write(positions)
 
 
@@ -141,9 +135,9 @@ def check_map_path(path: str | PathLike[str], table: Table, *, novelty: bool = F
     MapWriter(path, table)
 
 
-def check_novelty(model: Any) -> None:
-    """Raise an error if the model has no exemplars, from which the novelty of a row is measured."""
-    if not hasattr(model, "novelty"):
+def check_novelty(fitted: FittedMap) -> None:
+    """Raise an error, before the work, if the map has no exemplars, from which the novelty of a row is measured."""
+    if fitted.exemplars is None:
         raise ModelError(
-            f"A {type(model).__name__} has no exemplars to measure novelty from: leave out the 'novelty' parameter."
+            f"A {fitted.method} has no exemplars to measure novelty from: leave out the 'novelty' parameter."
         )

@@ -108,20 +108,24 @@ def place_folder(
             f"{str(output)!r} is inside the folder of the data, where maps would be taken for data: name another one."
         )
     targets = _targets(data, output)
-    loaded = load_model(model, placement=placement, device=device)
+    fitted = load_model(model, placement=placement, device=device)
     if novelty:
-        check_novelty(loaded)
-    how = getattr(loaded, "placement", None) or getattr(loaded, "placement_", "forward")
-    settings = {"model": _fingerprint(Path(model)), "placement": how, "novelty": novelty, **asdict(options)}
+        check_novelty(fitted)
+    settings = {
+        "model": _fingerprint(Path(model)),
+        "placement": fitted.placement,
+        "novelty": novelty,
+        **asdict(options),
+    }
     _check_settings(output, settings)
     result = FolderResult()
     on_tables = iter([on_first_table] if on_first_table else [])
 
     def place(file: Path, target: Path) -> None:
-        with open_matching(loaded, file, options) as table:
+        with open_matching(fitted, file, options) as table:
             for on_table in on_tables:
                 on_table(table)
-            place_table(loaded, table, target, novelty=novelty)
+            place_table(fitted, table, target, novelty=novelty)
             result.n_placed += 1
             result.n_rows += len(table)
 

@@ -1,7 +1,7 @@
-"""What the results say: values by cell, and whether a claim of the paper holds.
+"""Numbers for the tables, and verdicts on the paper's claims.
 
-A record is one number of one run: the run's settings, what the number is keyed by, and the number as ``value``,
-which is None where the run is missing.
+A record is one number of one run: the run's settings, the keys of the number, and the number itself as ``value``,
+which is None if the run has no result.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tsee.reproduction.experiments import MEASURES, Book, Experiment, Table, matches
-from tsee.reproduction.runner import SPEED_QUANTITIES, read_result
+from reproduction.experiments import MEASURES, Catalog, Experiment, Table, matches
+from reproduction.runner import SPEED_QUANTITIES, read_result
 
-__all__ = ["Cell", "Verdict", "cells", "expected", "judge", "records", "value_at"]
+__all__ = ["Cell", "Verdict", "cells", "collect_records", "judge", "number_keys", "value_at"]
 
 MISSING = "–"
+AGREES, BETTER, PARTLY, DIFFERS = "agrees", "better", "partly", "differs"
 
 
 class Verdict(NamedTuple):
-    """What became of a claim: the paper's side, ours, and one word."""
+    """A claim checked: the paper's value, ours, and one word."""
 
     paper: str
     ours: str
@@ -29,29 +30,29 @@ class Verdict(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A place in a table: what it is keyed by, the paper's number and ours, each if there is one."""
+    """One cell of a table: its keys, the paper's number and ours; a number that is missing is None."""
 
     keys: Table
     paper: float | None
     ours: float | None
 
 
-def records(book: Book, experiment: Experiment) -> list[Table]:
-    """Every number that the experiment asks for, there or not."""
-    found = []
+def collect_records(catalog: Catalog, experiment: Experiment) -> list[Table]:
+    """A record for every number that the experiment asks for, whether its run is done or not."""
+    records = []
     for run in experiment.runs:
-        result = read_result(book, run)
+        result = read_result(catalog, run)
         for measure in experiment.measures:
-            for keys in expected(measure, book.wanted[run.digest][measure]):
+            for keys in number_keys(measure, catalog.wanted[run.digest][measure]):
                 value: Any = None if result is None else result["metrics"][measure]["values"]
                 for key in keys.values():
                     value = None if value is None else value[str(key)]
-                found.append({**run.settings, "measure": measure, **keys, "value": value})
-    return found
+                records.append({**run.settings, "measure": measure, **keys, "value": value})
+    return records
 
 
-def expected(measure: str, options: Table) -> Iterator[Table]:
-    """What each number of a measure is keyed by."""
+def number_keys(measure: str, options: Table) -> Iterator[Table]:
+    """The keys of each number of a measure."""
     values: Table = {
         "part": ["test", "train"],
         "k": options.get("k", []),
@@ -64,18 +65,18 @@ def expected(measure: str, options: Table) -> Iterator[Table]:
             yield dict(zip(keys, chosen, strict=True))
 
 
-def value_at(found: list[Table], where: Table) -> float | None:
-    """The mean over seeds of the one cell that ``where`` describes, or None."""
-    chosen = [record for record in found if matches(where, record)]
+def value_at(records: list[Table], where: Table) -> float | None:
+    """The mean over seeds of the one cell that ``where`` describes, or None if no run is done."""
+    chosen = [record for record in records if matches(where, record)]
     kinds = {json.dumps({k: v for k, v in record.items() if k not in ("seed", "value")}) for record in chosen}
     if len(kinds) > 1:
-        raise ValueError(f"The cell {where} is not one cell: {len(kinds)} different runs or numbers match it.")
+        raise ValueError(f"{where} must describe one cell, but {len(kinds)} different runs or numbers match it.")
     values = [record["value"] for record in chosen if record["value"] is not None]
     return statistics.fmean(values) if values else None
 
 
-def cells(found: list[Table], table: Table) -> Iterator[tuple[tuple[Any, ...], list[Cell]]]:
-    """The rows of a table of the config: what each is keyed by, which the paper's rows join by a space, and cells."""
+def cells(records: list[Table], table: Table) -> Iterator[tuple[tuple[Any, ...], list[Cell]]]:
+    """The rows of a table of the config: the keys of each row, which the config joins by a space, and its cells."""
     ((column, columns),) = table["columns"].items()
     for values in itertools.product(*table["rows"].values()):
         row = dict(zip(table["rows"], values, strict=True))
@@ -83,64 +84,64 @@ def cells(found: list[Table], table: Table) -> Iterator[tuple[tuple[Any, ...], l
         line = []
         for value, number in zip(columns, paper, strict=True):
             keys = {**table.get("where", {}), **row, column: value}
-            line.append(Cell(keys, number, value_at(found, {"measure": table["measure"], **keys})))
+            line.append(Cell(keys, number, value_at(records, {"measure": table["measure"], **keys})))
         yield values, line
 
 
-def judge(book: Book, experiment: Experiment, found: list[Table], claim: Table) -> Verdict:
-    """Check a claim of the config by the kind of check it names."""
+def judge(catalog: Catalog, experiment: Experiment, records: list[Table], claim: Table) -> Verdict:
+    """Check a claim of the config with the check that it names."""
     if claim["check"] not in CHECKS:
         raise ValueError(
-            f"{experiment.name} has a claim of the kind {claim['check']!r}, and there are {', '.join(CHECKS)}."
+            f"A claim of {experiment.name} has the check {claim['check']!r}; it must be one of {', '.join(CHECKS)}."
         )
     sides = [
-        [record for record in found if matches({"measure": claim["measure"], **claim[side]}, record)]
+        [record for record in records if matches({"measure": claim["measure"], **claim[side]}, record)]
         for side in ("where", "than")
         if side in claim and "measure" in claim
     ]
     if not sides:
-        sides = [found]
+        sides = [records]
     present = [[record for record in side if record["value"] is not None] for side in sides]
     if not all(present):
         return Verdict(str(claim.get("paper", "")), MISSING, MISSING)
-    verdict = CHECKS[claim["check"]](book, experiment, claim, present)
+    verdict = CHECKS[claim["check"]](catalog, experiment, claim, present)
     if present == sides or verdict.word == MISSING:
         return verdict
-    # How far values lie apart says nothing before all of them are there.
-    whole = claim["check"] in ("range", "steadier")
-    return verdict._replace(word=MISSING if whole else f"{verdict.word}, so far")
+    # A spread says nothing until all values are known.
+    needs_all = claim["check"] in ("range", "steadier")
+    return verdict._replace(word=MISSING if needs_all else f"{verdict.word} so far")
 
 
 Sides = list[list[Table]]
 
 
-def _below(book: Book, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
+def _below(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
     values = [record["value"] for record in sides[0]]
     return Verdict(f"below {claim['limit']:g}", _span(values), _agree(max(values) < claim["limit"]))
 
 
-def _range(book: Book, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
-    """The values lie at least so far apart, or at most."""
+def _range(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
+    """The spread of the values is at least ``at_least`` and at most ``at_most``."""
     values = [record["value"] for record in sides[0]]
     spread = max(values) - min(values)
     holds = claim.get("at_least", spread) <= spread <= claim.get("at_most", spread)
     return Verdict(claim.get("paper", ""), _span(values), _agree(holds))
 
 
-def _steadier(book: Book, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
-    """The values of each method on one side lie nearer together than those of any on the other."""
+def _steadier(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
+    """Every method of the first side has a smaller spread than every method of the second."""
     spans: list[dict[str, list[float]]] = [{}, {}]
     for span, side in zip(spans, sides, strict=True):
         for record in side:
             span.setdefault(record["method"], []).append(record["value"])
     widest = max(max(values) - min(values) for values in spans[0].values())
     narrowest = min(max(values) - min(values) for values in spans[1].values())
-    parts = [f"{book.display(method)} {_span(values)}" for span in spans for method, values in span.items()]
+    parts = [f"{catalog.display(method)} {_span(values)}" for span in spans for method, values in span.items()]
     return Verdict("no numbers", "; ".join(parts), _agree(widest < narrowest))
 
 
-def _better(book: Book, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
-    """Each value on one side is better than each on the other that it is comparable with."""
+def _better(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
+    """In each group, every value of the first side is better than every value of the second."""
     sign = -1 if claim.get("higher_is_better") else 1
     wins, total = 0, 0
     for ours, theirs in _pairs(claim, sides):
@@ -149,26 +150,25 @@ def _better(book: Book, experiment: Experiment, claim: Table, sides: Sides) -> V
     return Verdict("everywhere", f"in {wins} of {total} comparisons", _share(wins, total))
 
 
-def _near(book: Book, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
-    """The two sides differ by less than so many points."""
-    gaps = [statistics.fmean(ours) - statistics.fmean(theirs) for ours, theirs in _pairs(claim, sides)]
-    names = [" ".join(book.display(value) for value in key) for key in _groups(claim, sides)]
-    text = ", ".join(f"{name} {_signed(gap)}" for name, gap in zip(names, gaps, strict=True))
-    return Verdict(
-        f"less than {claim['within']:g}", text, _share(sum(abs(g) < claim["within"] for g in gaps), len(gaps))
-    )
+def _near(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
+    """In each group, the means of the two sides differ by less than ``within`` points."""
+    differences = [statistics.fmean(ours) - statistics.fmean(theirs) for ours, theirs in _pairs(claim, sides)]
+    names = [" ".join(catalog.display(value) for value in key) for key in _groups(claim, sides)]
+    text = ", ".join(f"{name} {_signed(value)}" for name, value in zip(names, differences, strict=True))
+    near = sum(abs(value) < claim["within"] for value in differences)
+    return Verdict(f"less than {claim['within']:g}", text, _share(near, len(differences)))
 
 
-def _ratio(book: Book, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
+def _ratio(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
     value = statistics.fmean(record["value"] for record in sides[0])
-    gap = value - claim["paper"]
-    word = "agree" if abs(gap) <= claim["within"] else "better" if gap > 0 else "not"
+    difference = value - claim["paper"]
+    word = AGREES if abs(difference) <= claim["within"] else BETTER if difference > 0 else DIFFERS
     return Verdict(f"{claim['paper']:g}", f"{value:.2f}", word)
 
 
-def _cells(book: Book, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
-    """The paper's cells one by one: better, within the tolerance, worse."""
-    tolerance = book.common["report"]["tolerance"]
+def _cells(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
+    """Each of the paper's cells: better, within the tolerance, or worse."""
+    tolerance = catalog.common["report"]["tolerance"]
     better = within = worse = missing = 0
     for table in experiment.config.get("table", []):
         sign = -1 if table.get("higher_is_better") else 1
@@ -179,22 +179,22 @@ def _cells(book: Book, experiment: Experiment, claim: Table, sides: Sides) -> Ve
                 if cell.ours is None:
                     missing += 1
                     continue
-                gap = sign * (cell.ours - cell.paper)
-                better += gap < -tolerance
-                within += abs(gap) <= tolerance
-                worse += gap > tolerance
+                difference = sign * (cell.ours - cell.paper)
+                better += difference < -tolerance
+                within += abs(difference) <= tolerance
+                worse += difference > tolerance
     total = better + within + worse
     if not total:
         return Verdict("", MISSING, MISSING)
     text = f"{better} better, {within} within {tolerance:g}, {worse} worse"
     if worse:
-        word = "in part" if better or within else "not"
+        word = PARTLY if better or within else DIFFERS
     else:
-        word = "better" if 2 * better > total else "agree"
+        word = BETTER if 2 * better > total else AGREES
     return Verdict(_count(total + missing, "cell"), text, word)
 
 
-CHECKS: dict[str, Callable[[Book, Experiment, Table, Sides], Verdict]] = {
+CHECKS: dict[str, Callable[[Catalog, Experiment, Table, Sides], Verdict]] = {
     "below": _below,
     "range": _range,
     "steadier": _steadier,
@@ -206,7 +206,7 @@ CHECKS: dict[str, Callable[[Book, Experiment, Table, Sides], Verdict]] = {
 
 
 def _groups(claim: Table, sides: Sides) -> list[tuple[Any, ...]]:
-    """The values of the ``by`` keys that both sides have."""
+    """The values of the ``by`` keys that occur on both sides."""
     seen = [list(dict.fromkeys(tuple(record[key] for key in claim["by"]) for record in side)) for side in sides]
     return [group for group in seen[0] if group in seen[1]]
 
@@ -220,11 +220,11 @@ def _pairs(claim: Table, sides: Sides) -> Iterator[tuple[list[float], list[float
 
 
 def _agree(holds: bool) -> str:
-    return "agree" if holds else "not"
+    return AGREES if holds else DIFFERS
 
 
 def _share(part: int, total: int) -> str:
-    return MISSING if not total else "agree" if part == total else "in part" if part else "not"
+    return MISSING if not total else AGREES if part == total else PARTLY if part else DIFFERS
 
 
 def _span(values: list[float]) -> str:

@@ -1,4 +1,4 @@
-"""How the weights are moved: the schedule of the rate, and the paper's conjugate gradient."""
+"""How the weights are moved: Adam and its schedule, and the paper's conjugate gradient."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from tsee.distributed import all_sum
+from tsee.distributed import all_sum, world_size
 
-__all__ = ["ConjugateGradient", "scheduled_rate"]
+__all__ = ["Adam", "ConjugateGradient", "make_optimizer", "scheduled_rate"]
+
+BETAS = (0.9, 0.95)
+
+
+def make_optimizer(name: str, parameters: Iterable[Tensor]) -> Adam | ConjugateGradient:
+    """The optimizer of a name."""
+    return Adam(parameters) if name == "adam" else ConjugateGradient(parameters)
 
 
 def scheduled_rate(step: int, n_steps: int, peak: float, warmup: float = 0.1) -> float:
@@ -27,18 +34,69 @@ def scheduled_rate(step: int, n_steps: int, peak: float, warmup: float = 0.1) ->
     return peak * 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1, n_steps - rise)))
 
 
+class Adam:
+    """torch's Adam over several processes, with one rate per step.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+    """
+
+    advice = "a lower learning_rate may help"
+
+    def __init__(self, parameters: Iterable[Tensor]) -> None:
+        self.parameters = [p for p in parameters if p.requires_grad]
+        self._adam = torch.optim.Adam(self.parameters, betas=BETAS)
+
+    def step(self, closure: Callable[[], Tensor], rate: float) -> tuple[float, float]:
+        """Lower ``closure``, the loss of one batch; return the rate and the loss before the step."""
+        for group in self._adam.param_groups:
+            group["lr"] = rate
+        self._adam.zero_grad(set_to_none=True)
+        loss = closure()
+        value = float(loss.detach())
+        if math.isfinite(value):
+            loss.backward()
+            sum_gradients(self.parameters)
+            self._adam.step()
+        return rate, value
+
+    def state(self) -> dict[str, Tensor]:
+        """The moments, by the number of the parameter and their names."""
+        moments = self._adam.state_dict()["state"]
+        return {f"{i}.{name}": value for i, kept in moments.items() for name, value in kept.items()}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Continue from what `state` gave."""
+        moments: dict[int, dict[str, Tensor]] = {}
+        for key, value in state.items():
+            i, _, name = key.partition(".")
+            moments.setdefault(int(i), {})[name] = value
+        self._adam.load_state_dict({"state": moments, "param_groups": self._adam.state_dict()["param_groups"]})
+
+
+def sum_gradients(parameters: Iterable[Tensor]) -> None:
+    """Add up the gradients of all processes, in one message. A collective."""
+    if world_size() == 1:
+        return
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    sums = all_sum(torch.cat([gradient.flatten() for gradient in gradients]))
+    for gradient, found in zip(gradients, sums.split([gradient.numel() for gradient in gradients]), strict=True):
+        gradient.copy_(found.view_as(gradient))
+
+
 class ConjugateGradient:
-    """Conjugate gradient with line searches by cubic and quadratic interpolation, a few a mini-batch.
+    """Conjugate gradient with line searches by cubic and quadratic interpolation, a few per mini-batch.
 
     Polak-Ribiere directions; a step is accepted under the strong Wolfe conditions. This is the optimizer
     that pt-SNE was published with (Rasmussen's ``minimize``), run for ``n_searches`` line searches on each
-    batch, starting anew from the steepest descent of that batch.
+    batch, each time starting from the steepest descent of that batch.
 
     Parameters
     ----------
     parameters : iterable of Tensor
     n_searches : int
-        Line searches a call of ``step``.
+        Line searches per call of ``step``.
 
     Examples
     --------
@@ -50,8 +108,10 @@ class ConjugateGradient:
     tensor([1., 5.])
     """
 
-    # Rasmussen's constants: the slopes' ratio and the decrease that the Wolfe conditions ask for, how far
-    # to extrapolate and how near the ends of a bracket to go, and evaluations a search at the most.
+    advice = 'optimizer="adam" may help'
+
+    # Rasmussen's constants: the ratio of slopes and the decrease that the Wolfe conditions ask for, how far to
+    # extrapolate and how near the ends of a bracket to go, and the most evaluations per search.
     SIGMA, RHO = 0.1, 0.05
     EXTRAPOLATION, MARGIN = 3.0, 0.1
     MAX_EVALUATIONS = 20
@@ -61,14 +121,21 @@ class ConjugateGradient:
         self.parameters = [p for p in parameters if p.requires_grad]
         self.n_searches = n_searches
 
-    def step(self, closure: Callable[[], Tensor]) -> float:
-        """Lower ``closure``, which computes the loss of one batch, and return the loss reached."""
+    def step(self, closure: Callable[[], Tensor], rate: float = math.nan) -> tuple[float, float]:
+        """Lower ``closure``, the loss of one batch; return NaN, since there is no rate, and the loss reached."""
         self._position = self._gather([p.data for p in self.parameters])
         try:
-            return self._descend(closure)
+            return math.nan, self._descend(closure)
         finally:
-            # The searches try places out in the parameters themselves; an interrupt must not leave them there.
+            # The searches try values in the parameters themselves; an interrupt must not leave them there.
             self._scatter(self._position)
+
+    def state(self) -> dict[str, Tensor]:
+        """Nothing is kept from one batch to the next."""
+        return {}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Continue from what `state` gave."""
 
     def _descend(self, closure: Callable[[], Tensor]) -> float:
         value, gradient = self._evaluate(self._position, closure)
@@ -110,7 +177,7 @@ class ConjugateGradient:
         length: float,
         closure: Callable[[], Tensor],
     ) -> tuple[float, float, Tensor] | None:
-        """A step along ``direction`` under the strong Wolfe conditions; None where there is no decrease."""
+        """A step along ``direction`` under the strong Wolfe conditions; None if there is no decrease."""
         low = (0.0, value, slope)  # step, value, slope of the best point below the bracket
         high: tuple[float, float] | None = None  # step and value of a point known to be too far
         best: tuple[float, float, Tensor] | None = None

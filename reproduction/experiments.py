@@ -1,7 +1,7 @@
-"""Experiments as data: configs in TOML, read and expanded to runs.
+"""Experiments as data: TOML configs, expanded to runs.
 
-An experiment asks for runs by grids and for measures to take of them. A run is known by its settings, so that
-experiments that ask for the same run share its result, and its measures are all that any of them asks for.
+An experiment names its runs with grids, and the measures to take of each run. Settings identify a run: experiments
+with the same settings share a result, which has the measures that any of them asks for.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 
 from tsee.estimators import METHODS
 
-__all__ = ["METHODS", "Book", "Experiment", "Run", "expand", "matches", "read_book"]
+__all__ = ["METHODS", "Catalog", "Experiment", "Run", "expand", "matches", "read_catalog"]
 
-# What a measure's numbers are keyed by, from the outside in. A map is kept as a file instead.
+# The keys of each measure's numbers, from the outside in. A map has no numbers: it is kept as a file.
 MEASURES: dict[str, tuple[str, ...]] = {
     "knn": ("part", "k"),
     "quality": ("k",),
@@ -37,24 +37,24 @@ Table = dict[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """One fit, judged: its data, method, seed and parameters; or one comparison of speeds."""
+    """The settings of one fit (data, method, seed and parameters), or of one comparison of speeds."""
 
     settings: Table
 
     @cached_property
     def digest(self) -> str:
-        """What tells runs apart: equal settings, equal digest, in whatever order or notation they stand."""
+        """A hash of the settings. Their order does not matter."""
         return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:10]
 
     @property
     def parameters(self) -> Table:
-        """The estimator's parameters; TOML has no null, so the string "none" stands for it."""
+        """The estimator's parameters; TOML has no null, so the string "none" means None."""
         named = {name: value for name, value in self.settings.items() if name not in NOT_PARAMETERS}
         return {name: None if value == "none" else value for name, value in named.items()}
 
     @property
     def name(self) -> str:
-        """A file name that can be read: what most runs differ in, and the digest."""
+        """A readable file name: the settings in which most runs differ, and the digest."""
         words = [self.settings.get(key) for key in ("kind", "data", "method")]
         words += [f"{key.split('_')[0]}-{self.settings[key]}" for key in ("batch_size", "perplexity") if key in self]
         return "-".join(re.sub(r"[^\w.]+", "-", str(word)) for word in [*words, self.digest] if word is not None)
@@ -65,7 +65,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper: the runs it needs, and how the report shows and judges them."""
+    """A table or figure of the paper: its runs, and how the report shows and judges them."""
 
     name: str
     config: Table
@@ -77,15 +77,15 @@ class Experiment:
 
     @cached_property
     def varying(self) -> list[str]:
-        """The settings that its grids name and in which its runs differ."""
+        """The settings named in the grids in which the runs differ."""
         keys = dict.fromkeys(key for grid in self.config["grid"] for key in grid)
         values = {key: {json.dumps(run.settings[key]) for run in self.runs if key in run} for key in keys}
         return [key for key in keys if len(values[key]) > 1]
 
 
 @dataclass(frozen=True)
-class Book:
-    """All experiments of a folder, with what they have in common."""
+class Catalog:
+    """All experiments of a folder, and their common config."""
 
     folder: Path
     common: Table
@@ -93,7 +93,7 @@ class Book:
 
     @cached_property
     def wanted(self) -> dict[str, Table]:
-        """For each run's digest the measures that any experiment asks for, with their options."""
+        """For each run's digest, the measures that any experiment asks for, with their options."""
         wanted: dict[str, Table] = {}
         for experiment in self.experiments.values():
             for run in experiment.runs:
@@ -106,13 +106,13 @@ class Book:
         return self.folder / "results"
 
     def display(self, value: Any) -> str:
-        """A setting or value as a reader knows it."""
+        """The name of a setting or value in the report."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return f"{value:,}" if isinstance(value, int) else f"{value:g}"
         return str(self.common.get("names", {}).get(value, value)) if isinstance(value, str) else str(value)
 
     def label(self, experiment: Experiment, run: Run) -> str:
-        """A run in a few words: what it is, and whatever else tells it from the others of its experiment."""
+        """A run in a few words: its method and data, and the settings in which the experiment's runs differ."""
         settings = run.settings
         what = settings["method"] if "method" in run else settings["kind"]
         words = [f"{self.display(what)} on {self.display(settings['data'])}"]
@@ -122,7 +122,7 @@ class Book:
         return ", ".join(words)
 
 
-def read_book(folder: Path) -> Book:
+def read_catalog(folder: Path) -> Catalog:
     """Read ``common.toml`` and every other config in ``folder/experiments``.
 
     Parameters
@@ -132,17 +132,17 @@ def read_book(folder: Path) -> Book:
 
     Returns
     -------
-    Book
-        The experiments in the order of their numbers.
+    Catalog
+        The experiments, in the order of their numbers.
     """
     configs = folder / "experiments"
     if not configs.is_dir():
         raise FileNotFoundError(
-            f"There is no folder {str(configs)!r}: run this in a checkout of tsee, or name its folder with --folder."
+            f"There is no folder {str(configs)!r}: name the folder 'reproduction' of a checkout of tsee with --folder."
         )
     common = _read(configs / f"{COMMON}.toml") if (configs / f"{COMMON}.toml").is_file() else {}
     read = {path.stem: _read(path) for path in sorted(configs.glob("*.toml")) if path.stem != COMMON}
-    book = Book(folder, common)
+    catalog = Catalog(folder, common)
     for name, config in sorted(read.items(), key=lambda item: (item[1].get("number", 0), item[0])):
         where = configs / f"{name}.toml"
         for key in ("title", "measures", "grid"):
@@ -150,25 +150,25 @@ def read_book(folder: Path) -> Book:
                 raise ValueError(f"{where} must have {key!r}.")
         for measure in config["measures"]:
             if measure not in MEASURES:
-                raise ValueError(f"{where} asks for the measure {measure!r}, and there are {', '.join(MEASURES)}.")
+                raise ValueError(f"{where} asks for the measure {measure!r}; it must be one of {', '.join(MEASURES)}.")
         try:
             runs = list({run.digest: run for run in expand(config, common)}.values())
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
-        book.experiments[name] = Experiment(name, config, runs)
-    return book
+        catalog.experiments[name] = Experiment(name, config, runs)
+    return catalog
 
 
 def expand(config: Table, common: Table) -> Iterator[Run]:
-    """The runs of an experiment's grids: in a grid, a list holds alternatives, and anything else is a value.
+    """The runs of an experiment's grids. In a grid, a list holds alternatives; anything else is a single value.
 
     Parameters
     ----------
     config : dict
         An experiment's config.
     common : dict
-        The common config. Its settings apply where their ``when`` matches, later ones over earlier ones; what
-        the grid says is over all.
+        The common config. A setting applies to the runs that match its ``when``. Later settings override earlier
+        ones, and the grid overrides them all.
 
     Yields
     ------
@@ -189,7 +189,7 @@ def expand(config: Table, common: Table) -> Iterator[Run]:
 
 
 def matches(when: Table, settings: Table) -> bool:
-    """Whether every key of ``when`` is met: by equality, by one of a list, or within at_least and at_most."""
+    """Whether the settings match every key of ``when``: a value, a list of values, or at_least and at_most."""
     for key, wanted in when.items():
         if key not in settings:
             return False
@@ -203,7 +203,7 @@ def matches(when: Table, settings: Table) -> bool:
 
 
 def _canonical(value: Any) -> Any:
-    """Numbers in one notation: 3.0 is 3."""
+    """Whole numbers as int, so that 3.0 and 3 are the same setting."""
     if isinstance(value, dict):
         return {key: _canonical(entry) for key, entry in value.items()}
     if isinstance(value, list):
@@ -216,9 +216,9 @@ def _check(run: Run) -> None:
         return
     for key in NOT_PARAMETERS:
         if key not in run:
-            raise ValueError(f"a run must have {key!r}, and this one has only {run.settings}.")
+            raise ValueError(f"a run must have {key!r}; this one has only {run.settings}.")
     if run.settings["method"] not in METHODS:
-        raise ValueError(f"the method is {run.settings['method']!r}, and there are {', '.join(METHODS)}.")
+        raise ValueError(f"the method is {run.settings['method']!r}; it must be one of {', '.join(METHODS)}.")
     estimator = METHODS[run.settings["method"]]
     for name in run.parameters:
         if name not in inspect.signature(estimator).parameters:

@@ -1,4 +1,4 @@
-"""Runs, executed and kept: one JSON file each, written whole or not at all, never computed twice."""
+"""Runs are executed once, and each is kept as a JSON file, which is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ import torch
 from torch import nn
 
 import tsee
+from reproduction.experiments import METHODS, Catalog, Run, Table
 from tsee.batches import steps_per_epoch
 from tsee.data import blocks
 from tsee.datasets import Split, load_coil100, load_digits, load_fashion, load_mnist
-from tsee.estimators.fitting import TRANSFORM_ROWS
 from tsee.exceptions import TrainingWarning
 from tsee.metrics import knn_error, quality_score
 from tsee.networks import DeepNetwork, HighOrderNetwork
-from tsee.reproduction.experiments import METHODS, Book, Run, Table
 
 __all__ = ["SPEED_QUANTITIES", "check_names", "progress", "read_result", "run_experiments"]
 
@@ -40,74 +39,75 @@ LOADERS: dict[str, Callable[[], Split]] = {
     "coil100": load_coil100,
     "digits": load_digits,
 }
+ROWS_PER_CALL = 1024  # of a network whose speed is measured
 SPEED_QUANTITIES = ("deep", "high-order", "time ratio", "multiplication ratio")
 
 
-def check_names(book: Book, names: Sequence[str]) -> list[str]:
-    """The experiments named, each once; "all" is all of them."""
+def check_names(catalog: Catalog, names: Sequence[str]) -> list[str]:
+    """The named experiments, each once; "all" stands for all of them."""
     for name in names:
-        if name != "all" and name not in book.experiments:
-            raise ValueError(f"There is no experiment {name!r}; there are {', '.join(book.experiments)}, and all.")
-    return list(book.experiments) if "all" in names else list(dict.fromkeys(names))
+        if name != "all" and name not in catalog.experiments:
+            raise ValueError(f"There is no experiment {name!r}; choose from {', '.join(catalog.experiments)}, or all.")
+    return list(catalog.experiments) if "all" in names else list(dict.fromkeys(names))
 
 
-def progress(book: Book) -> list[str]:
-    """A line for each experiment: its name, how many of its runs are done, and what it is."""
-    width = max(map(len, book.experiments), default=0)
+def progress(catalog: Catalog) -> list[str]:
+    """A line for each experiment: its name, the number of runs done, and its title."""
+    width = max(map(len, catalog.experiments), default=0)
     lines = []
-    for name, experiment in book.experiments.items():
-        done = sum(read_result(book, run) is not None for run in experiment.runs)
+    for name, experiment in catalog.experiments.items():
+        done = sum(read_result(catalog, run) is not None for run in experiment.runs)
         what = f"{experiment.config['title']} ({experiment.config.get('paper', 'not in the paper')})"
         lines.append(f"{name:{width}}  {done:3} of {len(experiment.runs):3} runs  {what}")
     return lines
 
 
-def run_experiments(book: Book, names: Sequence[str], say: Callable[[str], None]) -> None:
-    """Execute the runs that the named experiments need and that have no result yet.
+def run_experiments(catalog: Catalog, names: Sequence[str], say: Callable[[str], None]) -> None:
+    """Execute the runs of the named experiments that have no result yet.
 
     Parameters
     ----------
-    book : Book
-        All experiments; those not named still add their measures to the runs that they share.
+    catalog : Catalog
+        All experiments; those that are not named still add their measures to shared runs.
     names : sequence of str
         Names of experiments, or "all".
     say : callable
-        Takes a line for each run.
+        Called with a line of text for each run.
     """
-    names = check_names(book, names)
-    book.results.mkdir(exist_ok=True)
+    names = check_names(catalog, names)
+    catalog.results.mkdir(exist_ok=True)
     for name in names:
-        experiment = book.experiments[name]
+        experiment = catalog.experiments[name]
         for i, run in enumerate(experiment.runs, 1):
-            # Looked for only now: another process may have made it since.
-            result, note = read_result(book, run), "kept"
+            # Read only now, because another process may have written it in the meantime.
+            result, note = read_result(catalog, run), "kept"
             if result is None:
                 start = time.perf_counter()
-                result = _execute(book, run)
+                result = _execute(catalog, run)
                 note = f"{time.perf_counter() - start:.0f} s"
-            label = book.label(experiment, run)
+            label = catalog.label(experiment, run)
             say(f"{i}/{len(experiment.runs)} {name}: {label}: {_headline(result)} ({note})")
 
 
-def read_result(book: Book, run: Run) -> Table | None:
-    """The result of a run, or None if there is none, or none with all measures that are wanted of it."""
-    path = book.results / f"{run.name}.json"
+def read_result(catalog: Catalog, run: Run) -> Table | None:
+    """The result of a run, or None if there is no result with all the measures that the experiments ask for."""
+    path = catalog.results / f"{run.name}.json"
     try:
         result: Table = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None
     if result.get("settings") != run.settings:
         return None
-    for measure, options in book.wanted.get(run.digest, {}).items():
+    for measure, options in catalog.wanted.get(run.digest, {}).items():
         if result["metrics"].get(measure, {}).get("options") != options:
             return None
     file = result["metrics"].get("map", {}).get("file")
-    return result if file is None or (book.results / file).is_file() else None
+    return result if file is None or (catalog.results / file).is_file() else None
 
 
-def _execute(book: Book, run: Run) -> Table:
-    wanted = book.wanted[run.digest]
-    found = _time_networks(run) if run.settings.get("kind") == "speed" else _fit(book, run, wanted)
+def _execute(catalog: Catalog, run: Run) -> Table:
+    wanted = catalog.wanted[run.digest]
+    found = _time_networks(run) if run.settings.get("kind") == "speed" else _fit(catalog, run, wanted)
     metrics = {measure: {"options": wanted[measure], **found["metrics"][measure]} for measure in wanted}
     result = {
         "settings": run.settings,
@@ -115,19 +115,19 @@ def _execute(book: Book, run: Run) -> Table:
         "metrics": metrics,
         "machine": _machine(),
         "tsee": tsee.__version__,
-        "commit": _commit(book.folder),
+        "commit": _commit(catalog.folder),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-    _write(book.results / f"{run.name}.json", (_format(result) + "\n").encode())
+    _write(catalog.results / f"{run.name}.json", (_format(result) + "\n").encode())
     return result
 
 
-def _fit(book: Book, run: Run, wanted: Table) -> Table:
+def _fit(catalog: Catalog, run: Run, wanted: Table) -> Table:
     data = _load(run.settings["data"])
     estimator = METHODS[run.settings["method"]](**run.parameters, random_state=run.settings["seed"])
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # An interrupted fit keeps what it has learned, which is no result of this run.
+        # An interrupted fit returns what it has learned so far, which must not be kept as a result.
         warnings.filterwarnings("error", ".*was interrupted", TrainingWarning)
         start = time.perf_counter()
         try:
@@ -143,12 +143,12 @@ def _fit(book: Book, run: Run, wanted: Table) -> Table:
         if measure == "knn":
             test = knn_error(Y_train, data.y_train, Y_test, data.y_test, **options)
             train = knn_error(Y_train, data.y_train, **options)
-            metrics[measure] = {"values": _per_cent({"test": test, "train": train})}
+            metrics[measure] = {"values": _percent({"test": test, "train": train})}
         elif measure == "quality":
             scores = quality_score(data.x_train, Y_train, data.x_test, Y_test, **options)
-            metrics[measure] = {"values": _per_cent(scores)}
+            metrics[measure] = {"values": _percent(scores)}
         elif measure == "test-sets":
-            metrics[measure] = {"values": _per_cent(_test_sets(data, Y_train, Y_test, **options))}
+            metrics[measure] = {"values": _percent(_test_sets(data, Y_train, Y_test, **options))}
         else:
             metrics[measure] = {"file": f"{run.name}.npz"}
             arrays = {"Y": Y_test.astype(np.float32), "labels": data.y_test}
@@ -156,7 +156,7 @@ def _fit(book: Book, run: Run, wanted: Table) -> Table:
                 arrays["exemplars"] = estimator.exemplar_embedding_
             content = io.BytesIO()
             np.savez_compressed(content, **arrays)
-            _write(book.results / f"{run.name}.npz", content.getvalue())
+            _write(catalog.results / f"{run.name}.npz", content.getvalue())
     return {
         "resolved": {
             "epochs": estimator.n_iter_,
@@ -169,12 +169,12 @@ def _fit(book: Book, run: Run, wanted: Table) -> Table:
         "metrics": metrics,
         "loss": estimator.history_["loss"][-1] if estimator.history_["loss"] else None,
         "seconds": {"fit": round(fitted - start, 2), "transform": round(placed - fitted, 3)},
-        "warnings": [str(warning.message) for warning in told],
+        "warnings": [str(warning.message) for warning in caught],
     }
 
 
 def _test_sets(data: Split, Y_train: Any, Y_test: Any, sets: int, rows: int, seed: int) -> dict[str, float]:
-    """Mean and standard deviation of the 1-NN error over random parts of the held-out rows."""
+    """Mean and standard deviation of the 1-NN error over random subsets of the held-out rows."""
     rng = np.random.default_rng(seed)
     errors = []
     for _ in range(sets):
@@ -185,7 +185,7 @@ def _test_sets(data: Split, Y_train: Any, Y_test: Any, sets: int, rows: int, see
 
 @torch.inference_mode()
 def _time_networks(run: Run) -> Table:
-    """The time of both networks on the same held-out rows, in turns, as medians over several rounds."""
+    """Median times of the two networks on the same held-out rows; the networks take turns."""
     settings = run.settings
     data = _load(settings["data"])
     rows = torch.from_numpy(data.x_test.astype(np.float32)) / float(data.x_test.max())
@@ -199,10 +199,10 @@ def _time_networks(run: Run) -> Table:
     for _ in range(1 + settings["repeats"]):
         for name, network in networks.items():
             start = time.perf_counter()
-            for part in blocks(len(rows), TRANSFORM_ROWS):
+            for part in blocks(len(rows), ROWS_PER_CALL):
                 network(rows[part])
             seconds[name].append(time.perf_counter() - start)
-    medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}  # the first warms up
+    medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}  # the first round is a warm-up
     weights = {
         name: sum(m.in_features * m.out_features for m in network.modules() if isinstance(m, nn.Linear))
         for name, network in networks.items()
@@ -222,13 +222,13 @@ def _time_networks(run: Run) -> Table:
 @cache
 def _load(name: str) -> Split:
     if name not in LOADERS:
-        raise ValueError(f"There is no data set {name!r}; there are {', '.join(LOADERS)}.")
+        raise ValueError(f"There is no data set {name!r}; choose from {', '.join(LOADERS)}.")
     return LOADERS[name]()
 
 
 @cache
 def _checksum(name: str) -> str:
-    """Which rows were used: splits may differ under one name."""
+    """A hash of the rows and labels: a data set of the same name may be split differently."""
     digest = hashlib.sha256()
     for array in _load(name):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -262,9 +262,9 @@ def _commit(folder: Path) -> str | None:
         return None
 
 
-def _per_cent(value: Any) -> Any:
+def _percent(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _per_cent(entry) for key, entry in value.items()}
+        return {str(key): _percent(entry) for key, entry in value.items()}
     return round(100 * value, 3)
 
 
@@ -279,7 +279,7 @@ def _headline(result: Table) -> str:
 
 
 def _format(result: Table) -> str:
-    """JSON of one line an entry, and one line for what has no further level."""
+    """JSON with one line per entry; a dictionary without dictionaries in it is on one line."""
 
     def flat(value: Any) -> bool:
         return not (isinstance(value, dict) and any(isinstance(entry, dict) for entry in value.values()))
@@ -295,7 +295,7 @@ def _format(result: Table) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """All at once: a reader, or a later run, sees the file before or after, never in between."""
+    """Write a file at once: a reader sees the old content or the new one, never a part of it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,0 +1,39 @@
+"""A matrix whose columns are known to be the features of a map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+
+from tsee.data.checks import check_finite
+from tsee.files.rows import Rows
+
+__all__ = ["check_matrix"]
+
+
+def check_matrix(X: Any, n_features: int) -> Any:
+    """Check rows that are in the order of a map's features, and return them as an array, a CSR matrix or `Rows`.
+
+    Parameters
+    ----------
+    X : array, tensor, sparse matrix or Rows, of shape (n, n_features)
+        Rows of a file are checked for finite values when they are read.
+    n_features : int
+    """
+    if isinstance(X, torch.Tensor):
+        X = X.detach().cpu()
+        X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
+    if scipy.sparse.issparse(X):
+        X = X.tocsr()
+    elif not isinstance(X, Rows):
+        X = np.asarray(X)
+    if len(X.shape) != 2 or X.shape[1] != n_features:
+        raise ValueError(f"X must be a matrix of {n_features} columns, one per feature. Got shape {X.shape} instead.")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold numbers. Got dtype {X.dtype} instead.")
+    if not isinstance(X, Rows):
+        check_finite(X, [])
+    return X

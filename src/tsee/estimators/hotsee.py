@@ -1,0 +1,225 @@
+"""hot-SEE."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from tsee.estimators.exemplar import ExemplarMap
+from tsee.estimators.networks import HighOrder
+
+__all__ = ["HotSEE"]
+
+
+class HotSEE(HighOrder, ExemplarMap):
+    """High-order t-distributed stochastic exemplar-centered embedding (hot-SEE).
+
+    As `DtSEE`, with the shallow network of equation 7.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimensions of the map.
+    perplexity : float, default=10.0
+        How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of
+        its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a
+        warning; ``perplexity_`` is the value that took effect.
+    exemplars : {"points", "centers"}, default="points"
+        What a row is compared with: "points", rows of the data themselves (a row is never its own exemplar), or
+        "centers", k-means centers of the data as in the paper.
+    n_exemplars : int or None, default=None
+        How many exemplars. None takes every row as a point, or 65,536 of them if there are more. It takes 8,192
+        centers, but 2,000 if the contrast is not "sampled", since more would take longer (and at most half the
+        rows). If the data hold fewer, those are used, with a warning; ``n_exemplars_`` is the number that took
+        effect. Centers are computed from at most 524,288 rows, or 64 per center, drawn at random.
+    seeding : {"k-means||", "random"}, default="k-means||"
+        Where k-means starts: scalable k-means++, or random rows. Only for centers.
+    kmeans_iterations : int, default=10
+        k-means updates. Only for centers.
+    contrast : {"sampled", "full", "noise"}, default="sampled"
+        What the map is normalized over: "full", all exemplars in each batch (equation 12); "noise", the nearest
+        exemplars of each row and a sample of the others (the paper's noise-contrastive form); "sampled", the
+        exemplars drawn for the rows of the batch, one for each row, at a cost that does not grow with the number of
+        exemplars (each exemplar then counts as often as rows choose it).
+    exaggeration : float or None, default=None
+        A factor on the attraction: above 1 it draws clusters together. The refinement takes its square root. None
+        takes 2 with points as exemplars. It takes 1 with centers, which stand for rows of more than one kind and
+        would draw these together. Only for the "sampled" contrast.
+    jitter : float or None, default=None
+        Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the
+        map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and
+        less for more rows, by their square root; and 0.5 after the refinement. Only for the "sampled" contrast.
+    refinement : int, default=200
+        Steps in which the exemplars, once the network is half trained, move from its positions to where the loss
+        wants each of them; the network then learns these positions. 0 leaves the exemplars at the network's
+        positions. Only for points, the "sampled" contrast and two dimensions.
+    placement : {"refined", "forward"} or None, default=None
+        How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest
+        exemplars, which keeps more of its neighbors and takes a search for them. None means refined if exemplars
+        were refined and at least one row of ``fit`` in four is an exemplar. It can be changed on a fitted
+        estimator: ``embedding_`` stays as it was fitted, and ``transform`` gives the other positions.
+    n_neighbors : int or None, default=None
+        The number of nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others
+        have probability 0. None takes three times the perplexity, and at least 100 for "noise"; "full" always
+        spreads them over all exemplars.
+    n_noise : int, default=100
+        Exemplars drawn for each row besides its nearest (z_n). Only for "noise".
+    noise_weight : float or "auto", default="auto"
+        The weight of the drawn exemplars in the normalizer (K_e). "auto" is (z - z_e) / z_n, which makes it
+        unbiased. Only for "noise".
+    n_factors : int, default=800
+        Factors of the high-order interactions (F).
+    n_hidden : int, default=400
+        High-order hidden units (m).
+    order : int, default=2
+        The order of the feature interactions (O).
+    normalization : {"layer", "batch"} or None, default="layer"
+        What normalizes the values before each activation. None is the paper's network. Batch normalization is
+        folded into the weights after training.
+    n_inputs : int or None, default=50
+        Principal components that stand for the features, in front of the network and in all distances. None, or as
+        many as there are features, uses the features themselves.
+    standardize : bool, default=False
+        Whether to divide each feature by its standard deviation first. Set it to True if features have different
+        units: otherwise each counts by its variance, and the one with the largest numbers decides the map.
+    spare_dimensions : int, default=8
+        Extra dimensions that the network has for the first half of training (or of the part before the refinement),
+        in which they are pressed flat: clusters that start on the wrong side of one another pass instead of
+        blocking each other, and maps of different seeds agree more. 0 is the paper's training. Not for a network of
+        your own.
+    batch_size : int or None, default=None
+        The largest number of rows in a mini-batch; the batches of an epoch have even sizes. None takes the power of
+        two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
+    max_epochs : int or None, default=None
+        Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
+        than two million rows, down to 2. Batches smaller than the automatic ones get as many epochs as those.
+    learning_rate : float, default=0.03
+        The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine,
+        once before and once after the refinement.
+    optimizer : {"adam", "cg"}, default="adam"
+        "adam", or "cg", the conjugate gradient of the paper with three line searches per batch.
+    device : str, torch.device or "auto", default="auto"
+        Where the network is trained and run. "auto" takes CUDA, then Apple's MPS, then the CPU. Adam trains the
+        hidden layers of tsee's networks in bfloat16 if the processor has fast products for it; a trained network
+        places rows in float32.
+    random_state : int, RandomState or None, default=None
+        The seed of everything that is drawn. The same integer gives the same map, to the bit, on the same kind of
+        processor with the same version of torch and the same number of threads; otherwise sums are rounded in
+        another order, and training amplifies the difference. The global generators are never touched.
+    checkpoint : path or None, default=None
+        A folder in which the state of training is kept, every 20 seconds and when the process is told to end. A fit
+        of the same data with the same parameters that finds such a state there resumes it, and ends as it would
+        have ended without the interruption. Once a fit is done, its state is removed. Several processes must all
+        see the folder.
+    verbose : bool, default=False
+        Whether to show progress, on a terminal or in a notebook.
+
+    Attributes
+    ----------
+    map_ : FittedMap
+        The fitted map: everything that placing, saving and showing it need.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The positions of the rows of ``fit``. It does not exist if the rows are many and lie on disk: ``transform``
+        gives their positions.
+    network_ : torch.nn.Module
+        The trained network, with batch normalization folded into its weights.
+    perplexity_ : float
+        The perplexity that took effect.
+    history_ : dict of lists
+        ``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it came after the refinement.
+        The loss may rise while spare dimensions are pressed flat. After the refinement it is the mean logarithm of
+        1 + the squared distance from the refined positions.
+    n_iter_ : int
+        Epochs run.
+    n_features_in_ : int
+        Features seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Their names, if ``fit`` was given a DataFrame or a file with names.
+    n_exemplars_ : int
+        The number of exemplars that took effect.
+    exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)
+        The exemplars in the units of the data, as far as ``n_inputs`` principal components carry them.
+    exemplar_indices_ : ndarray of shape (n_exemplars_,) or None
+        Which rows of ``fit`` they are, if they are points.
+    exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)
+        Their positions.
+    placement_ : str
+        What ``placement=None`` stands for.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tsee import HotSEE
+    >>> X = load_digits().data
+    >>> see = HotSEE(max_epochs=5, random_state=0).fit(X[:1500])
+    >>> see.transform(X[1500:]).shape
+    (297, 2)
+    """
+
+    _fast: ClassVar[dict[str, Any]] = {"n_factors": 400, "n_hidden": 200, "refinement": 100}
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        perplexity: float = 10.0,
+        exemplars: Literal["points", "centers"] = "points",
+        n_exemplars: int | None = None,
+        seeding: Literal["k-means||", "random"] = "k-means||",
+        kmeans_iterations: int = 10,
+        contrast: Literal["sampled", "full", "noise"] = "sampled",
+        exaggeration: float | None = None,
+        jitter: float | None = None,
+        refinement: int = 200,
+        placement: Literal["refined", "forward"] | None = None,
+        n_neighbors: int | None = None,
+        n_noise: int = 100,
+        noise_weight: float | Literal["auto"] = "auto",
+        n_factors: int = 800,
+        n_hidden: int = 400,
+        order: int = 2,
+        normalization: Literal["layer", "batch"] | None = "layer",
+        n_inputs: int | None = 50,
+        standardize: bool = False,
+        spare_dimensions: int = 8,
+        batch_size: int | None = None,
+        max_epochs: int | None = None,
+        learning_rate: float = 0.03,
+        optimizer: Literal["adam", "cg"] = "adam",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.exemplars = exemplars
+        self.n_exemplars = n_exemplars
+        self.seeding = seeding
+        self.kmeans_iterations = kmeans_iterations
+        self.contrast = contrast
+        self.exaggeration = exaggeration
+        self.jitter = jitter
+        self.refinement = refinement
+        self.placement = placement
+        self.n_neighbors = n_neighbors
+        self.n_noise = n_noise
+        self.noise_weight = noise_weight
+        self.n_factors = n_factors
+        self.n_hidden = n_hidden
+        self.order = order
+        self.normalization = normalization
+        self.n_inputs = n_inputs
+        self.standardize = standardize
+        self.spare_dimensions = spare_dimensions
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.device = device
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.verbose = verbose

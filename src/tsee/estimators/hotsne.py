@@ -1,0 +1,143 @@
+"""hot-SNE."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Literal
+
+import numpy as np
+import torch
+
+from tsee.estimators.networks import HighOrder
+from tsee.estimators.pairwise import PairwiseMap
+
+__all__ = ["HotSNE"]
+
+
+class HotSNE(HighOrder, PairwiseMap):
+    """High-order t-SNE: the shallow network of equation 7 that keeps the neighbors within mini-batches.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimensions of the map.
+    perplexity : float, default=10.0
+        How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of
+        its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a
+        warning; ``perplexity_`` is the value that took effect.
+    n_factors : int, default=800
+        Factors of the high-order interactions (F).
+    n_hidden : int, default=400
+        High-order hidden units (m).
+    order : int, default=2
+        The order of the feature interactions (O).
+    normalization : {"layer", "batch"} or None, default="layer"
+        What normalizes the values before each activation. None is the paper's network. Batch normalization is
+        folded into the weights after training.
+    n_inputs : int or None, default=50
+        Principal components that stand for the features, in front of the network and in all distances. None, or as
+        many as there are features, uses the features themselves.
+    standardize : bool, default=False
+        Whether to divide each feature by its standard deviation first. Set it to True if features have different
+        units: otherwise each counts by its variance, and the one with the largest numbers decides the map.
+    spare_dimensions : int, default=8
+        Extra dimensions that the network has for the first half of training (or of the part before the refinement),
+        in which they are pressed flat: clusters that start on the wrong side of one another pass instead of
+        blocking each other, and maps of different seeds agree more. 0 is the paper's training. Not for a network of
+        your own.
+    batch_size : int or None, default=None
+        The largest number of rows in a mini-batch; the batches of an epoch have even sizes. None takes the power of
+        two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
+    max_epochs : int or None, default=None
+        Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
+        than two million rows, down to 2. Batches smaller than the automatic ones get as many epochs as those.
+    learning_rate : float, default=0.03
+        The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine,
+        once before and once after the refinement.
+    optimizer : {"adam", "cg"}, default="adam"
+        "adam", or "cg", the conjugate gradient of the paper with three line searches per batch.
+    device : str, torch.device or "auto", default="auto"
+        Where the network is trained and run. "auto" takes CUDA, then Apple's MPS, then the CPU. Adam trains the
+        hidden layers of tsee's networks in bfloat16 if the processor has fast products for it; a trained network
+        places rows in float32.
+    random_state : int, RandomState or None, default=None
+        The seed of everything that is drawn. The same integer gives the same map, to the bit, on the same kind of
+        processor with the same version of torch and the same number of threads; otherwise sums are rounded in
+        another order, and training amplifies the difference. The global generators are never touched.
+    checkpoint : path or None, default=None
+        A folder in which the state of training is kept, every 20 seconds and when the process is told to end. A fit
+        of the same data with the same parameters that finds such a state there resumes it, and ends as it would
+        have ended without the interruption. Once a fit is done, its state is removed. Several processes must all
+        see the folder.
+    verbose : bool, default=False
+        Whether to show progress, on a terminal or in a notebook.
+
+    Attributes
+    ----------
+    map_ : FittedMap
+        The fitted map: everything that placing, saving and showing it need.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The positions of the rows of ``fit``. It does not exist if the rows are many and lie on disk: ``transform``
+        gives their positions.
+    network_ : torch.nn.Module
+        The trained network, with batch normalization folded into its weights.
+    perplexity_ : float
+        The perplexity that took effect.
+    history_ : dict of lists
+        ``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it came after the refinement.
+        The loss may rise while spare dimensions are pressed flat. After the refinement it is the mean logarithm of
+        1 + the squared distance from the refined positions.
+    n_iter_ : int
+        Epochs run.
+    n_features_in_ : int
+        Features seen in ``fit``.
+    feature_names_in_ : ndarray of str
+        Their names, if ``fit`` was given a DataFrame or a file with names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tsee import HotSNE
+    >>> X = load_digits().data
+    >>> HotSNE(max_epochs=1, random_state=0).fit_transform(X).shape
+    (1797, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        perplexity: float = 10.0,
+        n_factors: int = 800,
+        n_hidden: int = 400,
+        order: int = 2,
+        normalization: Literal["layer", "batch"] | None = "layer",
+        n_inputs: int | None = 50,
+        standardize: bool = False,
+        spare_dimensions: int = 8,
+        batch_size: int | None = None,
+        max_epochs: int | None = None,
+        learning_rate: float = 0.03,
+        optimizer: Literal["adam", "cg"] = "adam",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.n_factors = n_factors
+        self.n_hidden = n_hidden
+        self.order = order
+        self.normalization = normalization
+        self.n_inputs = n_inputs
+        self.standardize = standardize
+        self.spare_dimensions = spare_dimensions
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.device = device
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.verbose = verbose

@@ -1,0 +1,370 @@
+"""A fitted map: everything that placing a row, judging its novelty, saving and showing the map need."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from tsee.data import blocks, check_matrix, dense
+from tsee.distributed import all_gather
+from tsee.exceptions import ModelError
+from tsee.exemplars import Exemplars
+from tsee.neighbors import Candidates
+from tsee.networks import DeepNetwork, HighOrderNetwork
+from tsee.placement.forward import forward_positions
+from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
+from tsee.placement.refined import refined_positions
+from tsee.preprocessing import Inputs, Preprocessing
+from tsee.threads import survive_fork
+
+__all__ = ["FittedMap", "History", "Placement", "fitted_map", "place_rows"]
+
+Placement: TypeAlias = Literal["refined", "forward"]
+
+PLACEMENTS = ("refined", "forward")
+NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork)}
+# Rows whose inputs are in memory while rows are placed.
+PLACED_ROWS = 2**14
+
+
+@dataclass(frozen=True)
+class History:
+    """How training went.
+
+    Attributes
+    ----------
+    loss : tuple of float
+        The mean loss of each epoch.
+    learning_rate : tuple of float
+        The last learning rate of each epoch; NaN for conjugate gradient.
+    refined : tuple of bool
+        Whether the epoch came after the refinement.
+    complete : bool
+        Whether training reached its end.
+    """
+
+    loss: tuple[float, ...] = ()
+    learning_rate: tuple[float, ...] = ()
+    refined: tuple[bool, ...] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMap:
+    """Everything a fitted map is. An estimator keeps it as ``map_``.
+
+    Attributes
+    ----------
+    method : str
+        The estimator that made it: "DtSEE", "HotSEE", "PtSNE" or "HotSNE".
+    n_components, n_features : int
+        The dimensions of the map and of the data.
+    feature_names : tuple of str or None
+        The names of the features, if ``fit`` was given names.
+    preprocessing : Preprocessing
+        From rows to the network's inputs.
+    network : torch.nn.Module
+        From inputs to positions.
+    perplexity : float
+        The perplexity that took effect.
+    exemplars : Exemplars or None
+        The exemplars and their positions; None for the pairwise methods.
+    placement : {"refined", "forward"}
+        How rows are placed unless told otherwise.
+    novelty_reference : NoveltyReference or None
+        How far the rows of ``fit`` are from their exemplars.
+    embedding : ndarray of shape (n_samples, n_components), float32, or None
+        The positions of the rows of ``fit``, if they were kept.
+    history : History
+        How training went.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tsee import DtSEE
+    >>> X = load_digits().data
+    >>> fitted = DtSEE(max_epochs=1, random_state=0).fit(X).map_
+    >>> fitted.method, fitted.placement, fitted.n_features
+    ('DtSEE', 'refined', 64)
+    >>> fitted.place(X[:5], how="forward").shape
+    (5, 2)
+    """
+
+    method: str
+    n_components: int
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    preprocessing: Preprocessing
+    network: nn.Module
+    perplexity: float
+    exemplars: Exemplars | None = None
+    placement: Placement = "forward"
+    novelty_reference: NoveltyReference | None = None
+    embedding: np.ndarray | None = None
+    history: History = History()
+
+    def place(self, X: Any, how: str | None = None) -> np.ndarray:
+        """The positions of rows on the map; each is independent of the other rows.
+
+        Parameters
+        ----------
+        X : array, tensor, CSR matrix or Rows, of shape (n, n_features)
+            Rows whose columns are in the order of the map's features.
+        how : {"refined", "forward"}, optional
+            Among the nearest exemplars, or by one pass through the network. By default ``placement``.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components), float32
+        """
+        return place_rows(self, check_matrix(X, self.n_features), how)
+
+    def place_inputs(self, inputs: Tensor, how: str | None = None) -> Tensor:
+        """The positions of rows that have passed the preprocessing: (n, n_components)."""
+        if self.resolve_placement(how) == "forward":
+            return forward_positions(self.network, inputs)
+        exemplars = self._known_exemplars("refined placement")
+        assert exemplars.positions is not None
+        return refined_positions(inputs, exemplars.index, exemplars.positions)
+
+    def novelty(self, X: Any) -> np.ndarray:
+        """How unlike the rows of ``fit`` other rows are, from 0 to 1.
+
+        Parameters
+        ----------
+        X : array, tensor, CSR matrix or Rows, of shape (n, n_features)
+            Rows whose columns are in the order of the map's features.
+
+        Returns
+        -------
+        ndarray of shape (n,), float32
+            The share of the rows of ``fit`` that are nearer to their nearest exemplars.
+        """
+        survive_fork()
+        exemplars = self._known_exemplars("novelty")
+        assert self.novelty_reference is not None
+        X = check_matrix(X, self.n_features)
+        shares = np.empty(X.shape[0], dtype=np.float32)
+        for rows in blocks(X.shape[0], PLACED_ROWS):
+            parts = (slice(rows.start + part.start, rows.start + part.stop) for part in blocks(rows.stop - rows.start))
+            distances = exemplar_distances(*self._inside_and_outside(X, parts), exemplars.index)
+            shares[rows] = share_nearer(self.novelty_reference.distances, distances).numpy()
+        return shares
+
+    def resolve_placement(self, how: str | None) -> Placement:
+        """How rows are placed if ``how`` is asked for; None leaves it to the map."""
+        if how is None:
+            return self.placement
+        if how not in PLACEMENTS:
+            raise ValueError(f'The placement must be "refined", "forward" or None. Got {how!r} instead.')
+        if how == "refined":
+            self._known_exemplars("refined placement")
+            return "refined"
+        return "forward"
+
+    def placed_by(self, how: str | None) -> FittedMap:
+        """The same map, placing rows by ``how`` unless told otherwise; None leaves it as it is."""
+        placement = self.resolve_placement(how)
+        return self if placement == self.placement else replace(self, placement=placement)
+
+    def exemplar_positions(self, how: str | None = None) -> Tensor:
+        """The positions of the exemplars as ``how`` gives them: (z, n_components)."""
+        exemplars = self._known_exemplars("a position of exemplars")
+        if self.resolve_placement(how) == "forward" or exemplars.positions is None:
+            return forward_positions(self.network, exemplars.inputs)
+        return exemplars.positions
+
+    def calibrated(self, X: Any, start: int, inputs: Tensor | Inputs | None, how: str | None) -> FittedMap:
+        """The map once training is over: positions of exemplars and rows, and what is usual for novelty. A collective.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or Rows
+            The rows of ``fit`` of this process.
+        start : int
+            The number of the first of them, over all processes.
+        inputs : Tensor, Inputs or None
+            Their inputs if they are in memory; without them no positions of rows are kept.
+        how : {"refined", "forward"} or None
+            How the rows are placed.
+        """
+        fitted = self
+        if fitted.exemplars is not None and fitted.exemplars.positions is None:
+            positions = forward_positions(fitted.network, fitted.exemplars.inputs)
+            fitted = replace(fitted, exemplars=replace(fitted.exemplars, positions=positions))
+        embedding = None
+        if inputs is not None:
+            parts = [fitted._place_fitted(inputs, rows, start, how) for rows in blocks(len(inputs), PLACED_ROWS)]
+            embedding = np.concatenate(parts)
+        reference = None
+        if (exemplars := fitted.exemplars) is not None:
+            indices = None if exemplars.indices is None else subsample(exemplars.indices)
+            fewer = Exemplars(subsample(exemplars.inputs), indices)
+            usual = fitted._usual_distances(X, start, exemplars, exemplars.index)
+            reference = NoveltyReference(usual, fitted._usual_distances(X, start, fewer, Candidates(fewer.inputs)))
+        return replace(fitted, embedding=embedding, novelty_reference=reference)
+
+    def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The map as a description that JSON can hold, and named tensors; `from_tensors` makes it again."""
+        preprocessing, exemplars, history = self.preprocessing, self.exemplars, self.history
+        description = {
+            "method": self.method,
+            "n_components": self.n_components,
+            "n_features": self.n_features,
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "network": {"kind": type(self.network).__name__, "config": getattr(self.network, "config", None)},
+            "scale": preprocessing.scale,
+            "perplexity": self.perplexity,
+            "placement": self.placement,
+            "history": {
+                "loss": list(history.loss),
+                "learning_rate": [None if math.isnan(rate) else rate for rate in history.learning_rate],
+                "refined": list(history.refined),
+                "complete": history.complete,
+            },
+        }
+        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        for name in ("mean", "spread", "basis"):
+            if (values := getattr(preprocessing, name)) is not None:
+                tensors[f"preprocessing.{name}"] = torch.from_numpy(values)
+        if self.embedding is not None:
+            tensors["embedding"] = torch.from_numpy(self.embedding)
+        if exemplars is not None and exemplars.positions is not None and self.novelty_reference is not None:
+            tensors["exemplars.inputs"] = exemplars.inputs
+            tensors["exemplars.positions"] = exemplars.positions
+            tensors["novelty.distances"] = self.novelty_reference.distances
+            tensors["novelty.subsample_distances"] = self.novelty_reference.subsample_distances
+            if exemplars.indices is not None:
+                tensors["exemplars.indices"] = exemplars.indices
+        # Copies: the exemplars may share memory with the data.
+        return description, {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+
+    @classmethod
+    def from_tensors(
+        cls,
+        description: dict[str, Any],
+        tensors: dict[str, Tensor],
+        *,
+        network: nn.Module | None = None,
+        device: torch.device | str = "cpu",
+    ) -> FittedMap:
+        """A map from what `to_tensors` gave.
+
+        Parameters
+        ----------
+        description, tensors : dict
+        network : torch.nn.Module, optional
+            Needed for a map of a network of the user's own: a module of the same shape, which is copied and whose
+            weights are replaced.
+        device : str or torch.device
+            Where to put the network.
+        """
+        kind = description["network"]["kind"]
+        if network is not None:
+            loaded = copy.deepcopy(network)
+        elif kind in NETWORKS:
+            loaded = NETWORKS[kind](**description["network"]["config"])
+        else:
+            raise ModelError(
+                f"The model was fitted with a network of your own ({kind}): give such a module as "
+                "tsee.load(path, network=...), and its weights will be filled in."
+            )
+        prefix = "network."
+        loaded.load_state_dict({name[len(prefix) :]: t for name, t in tensors.items() if name.startswith(prefix)})
+        arrays = {name: t.numpy() for name, t in tensors.items() if name.startswith("preprocessing.")}
+        exemplars = reference = None
+        if "exemplars.inputs" in tensors:
+            exemplars = Exemplars(
+                tensors["exemplars.inputs"], tensors.get("exemplars.indices"), tensors["exemplars.positions"]
+            )
+            reference = NoveltyReference(tensors["novelty.distances"], tensors["novelty.subsample_distances"])
+        names, history = description["feature_names"], description["history"]
+        return cls(
+            method=description["method"],
+            n_components=int(description["n_components"]),
+            n_features=int(description["n_features"]),
+            feature_names=None if names is None else tuple(names),
+            preprocessing=Preprocessing(
+                mean=arrays["preprocessing.mean"],
+                scale=float(description["scale"]),
+                basis=arrays.get("preprocessing.basis"),
+                spread=arrays.get("preprocessing.spread"),
+            ),
+            network=loaded.to(device).eval(),
+            perplexity=float(description["perplexity"]),
+            exemplars=exemplars,
+            placement=description["placement"],
+            novelty_reference=reference,
+            embedding=tensors["embedding"].numpy() if "embedding" in tensors else None,
+            history=History(
+                tuple(history["loss"]),
+                tuple(math.nan if rate is None else rate for rate in history["learning_rate"]),
+                tuple(history["refined"]),
+                history["complete"],
+            ),
+        )
+
+    def _known_exemplars(self, what: str) -> Exemplars:
+        if self.exemplars is None:
+            raise ModelError(f"{self.method} has no exemplars, which {what} needs: fit DtSEE or HotSEE instead.")
+        return self.exemplars
+
+    def _place_fitted(self, inputs: Tensor | Inputs, rows: slice, start: int, how: str | None) -> np.ndarray:
+        """The positions of rows of ``fit``; exemplars have theirs without a search."""
+        exemplars = self.exemplars
+        own = None if exemplars is None else exemplars.own(rows, start)
+        if exemplars is None or exemplars.positions is None or own is None or self.resolve_placement(how) == "forward":
+            return self.place_inputs(inputs[rows], how).numpy()
+        positions: np.ndarray = exemplars.positions[own.clamp_min(0)].numpy()
+        others = own < 0
+        if others.any():
+            positions[others.numpy()] = self.place_inputs(inputs[rows][others], how).numpy()
+        return positions
+
+    def _usual_distances(self, X: Any, start: int, exemplars: Exemplars, index: Candidates) -> Tensor:
+        """How far a sample of the rows of ``fit`` of all processes are from exemplars, in ascending order."""
+        parts = [exemplars.own(rows, start) for rows in sample_slices(X.shape[0])]
+        own = None if exemplars.indices is None else torch.cat([part for part in parts if part is not None])
+        inside_and_outside = self._inside_and_outside(X, sample_slices(X.shape[0]))
+        return all_gather(exemplar_distances(*inside_and_outside, index, own)).sort().values
+
+    def _inside_and_outside(self, X: Any, parts: Iterable[slice]) -> tuple[Tensor, Tensor]:
+        """The inputs of rows, and the squared length of what they leave out."""
+        inside, outside = [], []
+        for rows in parts:
+            block = dense(X, rows)
+            inside.append(self.preprocessing(block))
+            outside.append(self.preprocessing.outside(block, inside[-1]))
+        return torch.cat(inside), torch.cat(outside)
+
+
+def fitted_map(model: Any) -> FittedMap:
+    """The map of a fitted estimator, with the estimator's ``placement`` applied; or a `FittedMap` itself."""
+    if isinstance(model, FittedMap):
+        return model
+    check_is_fitted(model)
+    fitted: FittedMap = model.map_
+    return fitted.placed_by(getattr(model, "placement", None))
+
+
+def place_rows(fitted: FittedMap, X: Any, how: str | None) -> np.ndarray:
+    """What `FittedMap.place` returns, for rows that have been checked."""
+    survive_fork()
+    positions = np.empty((X.shape[0], fitted.n_components), dtype=np.float32)
+    inputs = Inputs(X, fitted.preprocessing)
+    for rows in blocks(X.shape[0], PLACED_ROWS):
+        with np.errstate(over="ignore"):  # reported below, with the row
+            block = inputs[rows]
+        positions[rows] = fitted.place_inputs(block, how).numpy()
+    lost = np.flatnonzero(~np.isfinite(positions).all(1))
+    if len(lost):
+        raise ValueError(f"Row {lost[0]} of X is too far from the data of fit to be placed: check its values.")
+    return positions

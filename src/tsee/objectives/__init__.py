@@ -1,0 +1,47 @@
+"""The losses, one form per file: what is kept of a row, and the loss of a batch.
+
+Every form has the same two methods. ``columns(inputs, rows)`` is called with consecutive blocks of rows and gives what
+the loss needs of each row besides its inputs. ``loss(network, batch)`` is the loss of a batch of rows with these
+columns. ``perplexity`` is the perplexity that took effect.
+"""
+
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from tsee.batches import Batch, Columns
+from tsee.objectives.full import Full, exemplar_loss
+from tsee.objectives.kernels import log_normalizer
+from tsee.objectives.neighborhoods import Neighborhoods
+from tsee.objectives.noise import Noise, noise_contrastive_loss
+from tsee.objectives.pairwise import Pairwise, pairwise_loss
+from tsee.objectives.sampled import Sampled, distance_loss, sampled_loss
+
+__all__ = [
+    "Full",
+    "Neighborhoods",
+    "Noise",
+    "Objective",
+    "Pairwise",
+    "Sampled",
+    "distance_loss",
+    "exemplar_loss",
+    "log_normalizer",
+    "noise_contrastive_loss",
+    "pairwise_loss",
+    "sampled_loss",
+]
+
+
+class Objective(Protocol):
+    """What a network is trained for."""
+
+    perplexity: float
+
+    def columns(self, inputs: Tensor, rows: slice) -> Columns:
+        """What the loss needs of each row of a block, besides its inputs."""
+        ...
+
+    def loss(self, network: nn.Module, batch: Batch) -> Tensor:
+        """The loss of a batch."""
+        ...

@@ -1,0 +1,90 @@
+"""dt-SEE and hot-SEE as the paper has them: every point against all exemplars."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tsee.affinities import gaussian, precisions, to_double
+from tsee.batches import Batch, Columns
+from tsee.data import blocks_in_cache
+from tsee.distributed import all_sum, all_sum_with_gradient
+from tsee.exemplars import Exemplars
+from tsee.objectives.embedding import embed_together
+from tsee.objectives.kernels import dense_pairs, entropy_term
+
+__all__ = ["Full", "exemplar_loss"]
+
+
+def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None = None) -> Tensor:
+    r"""KL divergence from points to exemplars, the objective of dt-SEE and hot-SEE (equations 9 to 12).
+
+    .. math:: \ell = \sum_{i=1}^{n} \sum_{j=1}^{z} p_{j|i} \log \frac{p_{j|i}}{q_{j|i}}, \qquad
+        q_{j|i} = \frac{(1 + d_{ij})^{-1}}{\sum_i \sum_k (1 + d_{ik})^{-1}}
+
+    Parameters
+    ----------
+    Y : Tensor of shape (n, h)
+        The positions of the batch.
+    V : Tensor of shape (z, h)
+        The positions of all exemplars.
+    P : Tensor of shape (n, z)
+        Each row sums to 1 (equation 8), and is divided by n here (equation 9).
+    own : Tensor of shape (n,), optional
+        For each point the exemplar that is the point itself, or -1: such a pair does not count.
+    """
+    pull, z = dense_pairs(Y, V, P, own)
+    n = all_sum(len(Y))
+    return all_sum_with_gradient(entropy_term(P, n) + pull / n) + all_sum_with_gradient(z).log()
+
+
+class Full:
+    """All exemplars in every batch, on the map and in the probabilities.
+
+    Only the precision of each row is kept, and the probabilities of a batch are computed again from it. They cost a
+    product of the batch with the exemplars, and memory for n numbers instead of n x z.
+
+    Parameters
+    ----------
+    exemplars : Exemplars
+    start : int
+        The number of this process's first row, over all processes.
+    perplexity : float
+    device : torch.device
+        Where the network is trained.
+    """
+
+    def __init__(self, exemplars: Exemplars, start: int, perplexity: float, device: torch.device) -> None:
+        self.exemplars, self.start, self.perplexity, self.device = exemplars, start, perplexity, device
+        self.inputs = exemplars.inputs.to(device)
+        candidates = to_double(self.inputs)
+        self.center = candidates.mean(0)
+        self.candidates = candidates - self.center
+        self.half_norms = self.candidates.square().sum(1) / 2
+
+    def columns(self, inputs: Tensor, rows: slice) -> Columns:
+        """The precision of each row, and which exemplar the row is."""
+        beta = torch.empty(len(inputs), dtype=torch.float64)
+        own = self.exemplars.own(rows, self.start)
+        for part in blocks_in_cache(len(inputs), len(self.inputs)):
+            distances = self._distances(inputs[part], None if own is None else own[part])
+            beta[part] = precisions(distances, self.perplexity).cpu()
+        return {"beta": beta} if own is None else {"beta": beta, "own": own.int()}
+
+    def loss(self, network: nn.Module, batch: Batch) -> Tensor:
+        """Equation 12."""
+        own = batch["own"].long() if "own" in batch else None
+        Y, V = embed_together(network, batch["inputs"].to(self.device), self.inputs)
+        distances = self._distances(batch["inputs"], own)
+        P = gaussian(distances, batch["beta"].to(distances.device)).to(device=self.device, dtype=Y.dtype)
+        return exemplar_loss(Y, V, P, None if own is None else own.to(self.device))
+
+    def _distances(self, inputs: Tensor, own: Tensor | None) -> Tensor:
+        """Squared distances less a constant per row, which probabilities do not depend on: (rows, exemplars)."""
+        rows = to_double(inputs.to(self.device)) - self.center
+        table = 2 * torch.addmm(self.half_norms, rows, self.candidates.T, alpha=-1)
+        if own is not None:
+            mine = own.to(table.device)
+            known = torch.nonzero(mine >= 0).squeeze(1)
+            table[known, mine[known]] = torch.inf
+        return table

@@ -1,0 +1,56 @@
+"""The nearest exemplars of rows, and the probabilities over them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tsee.affinities import Affinities, conditional_probabilities
+from tsee.distributed import all_sum
+from tsee.exemplars import Exemplars
+from tsee.neighbors import candidates_of, nearest
+
+__all__ = ["Neighborhoods"]
+
+
+class Neighborhoods:
+    """Finds the nearest exemplars of rows and their probabilities, and can remember those of the exemplars themselves.
+
+    Parameters
+    ----------
+    exemplars : Exemplars
+    start : int
+        The number of this process's first row, over all processes.
+    perplexity : float
+    n_neighbors : int
+        How many exemplars a row's probabilities are spread over.
+    remember : bool
+        Whether to remember the neighbors of rows that are exemplars, for `of_exemplars`.
+    """
+
+    def __init__(
+        self, exemplars: Exemplars, start: int, perplexity: float, n_neighbors: int, *, remember: bool = False
+    ) -> None:
+        self.exemplars, self.start = exemplars, start
+        self.perplexity, self.n_neighbors = perplexity, n_neighbors
+        self._index = candidates_of(exemplars.inputs, n_neighbors)
+        self._remembered = None
+        if remember:
+            shape = (len(exemplars), n_neighbors)
+            self._remembered = Affinities(torch.zeros(shape, dtype=torch.int64), torch.zeros(shape))
+
+    def find(self, inputs: Tensor, rows: slice) -> tuple[Affinities, Tensor | None]:
+        """The neighbors of a block of rows, and which exemplar each row is (None if exemplars are no rows)."""
+        own = self.exemplars.own(rows, self.start)
+        indices, distances = nearest(inputs, self._index, self.n_neighbors, exclude=own)
+        found = Affinities(indices, conditional_probabilities(distances, self.perplexity))
+        if self._remembered is not None and own is not None:
+            mine = own >= 0
+            self._remembered.indices[own[mine]] = indices[mine]
+            self._remembered.probabilities[own[mine]] = found.probabilities[mine]
+        return found, own
+
+    def of_exemplars(self) -> Affinities:
+        """The neighbors of the exemplars among themselves, each found by the process that has its row; a collective."""
+        assert self._remembered is not None
+        return Affinities(all_sum(self._remembered.indices), all_sum(self._remembered.probabilities))

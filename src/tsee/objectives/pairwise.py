@@ -1,0 +1,56 @@
+"""pt-SNE and hot-SNE: every point of a mini-batch against every other."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tsee.affinities import joint_probabilities
+from tsee.batches import Batch, Columns
+from tsee.data import blocks_in_cache
+from tsee.distributed import all_sum, all_sum_with_gradient
+from tsee.objectives.kernels import dense_pairs
+
+__all__ = ["Pairwise", "pairwise_loss"]
+
+
+def pairwise_loss(Y: Tensor, P: Tensor) -> Tensor:
+    r"""KL divergence over the pairs of a batch, the objective of pt-SNE and hot-SNE (equations 4 to 6).
+
+    .. math:: \ell = \sum_{i \ne j} p_{ij} \log \frac{p_{ij}}{q_{ij}}, \qquad
+        q_{ij} = \frac{(1 + |y_i - y_j|^2)^{-1}}{\sum_{k \ne l} (1 + |y_k - y_l|^2)^{-1}}
+
+    Parameters
+    ----------
+    Y : Tensor of shape (n, h)
+        The positions of the batch on the map.
+    P : Tensor of shape (n, n)
+        Joint probabilities, zero on the diagonal, summing to 1 (equation 3).
+    """
+    pull, z = dense_pairs(Y, Y, P, torch.arange(len(Y), device=Y.device))
+    loss = sum((torch.xlogy(P[rows], P[rows]).sum() for rows in blocks_in_cache(*P.shape)), pull + z.log())
+    # Pairs are formed within a process: over several processes, the loss is the mean of theirs.
+    return all_sum_with_gradient(loss * len(Y)) / all_sum(len(Y))
+
+
+class Pairwise:
+    """The pairwise objective: nothing is kept of a row, and neighbors are sought within each batch.
+
+    Parameters
+    ----------
+    perplexity : float
+        Less than the number of rows of the smallest batch.
+    device : torch.device
+        Where the network is trained.
+    """
+
+    def __init__(self, perplexity: float, device: torch.device) -> None:
+        self.perplexity, self.device = perplexity, device
+
+    def columns(self, inputs: Tensor, rows: slice) -> Columns:
+        return {}
+
+    def loss(self, network: nn.Module, batch: Batch) -> Tensor:
+        """Equation 6 of the rows of a batch."""
+        rows = batch["inputs"].to(self.device)
+        return pairwise_loss(network(rows), joint_probabilities(rows, self.perplexity))

@@ -1,0 +1,79 @@
+"""How unlike the rows of ``fit`` a row is: its distance from the exemplars, compared with theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tsee.data import blocks, pad_rows
+from tsee.neighbors import Candidates, nearest
+
+__all__ = ["NEIGHBORS", "NoveltyReference", "exemplar_distances", "sample_slices", "share_nearer", "subsample"]
+
+# The nearest exemplars whose mean squared distance counts: a single one can be as odd as the row itself.
+NEIGHBORS = 5
+# The rows of fit that tell what is usual: this many slices of this many rows, evenly spaced over the data.
+SLICES, SLICE_ROWS = 64, 128
+# At most this many exemplars stand for all of them when all are too many to carry along.
+SUBSAMPLE_SIZE = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class NoveltyReference:
+    """How far rows of ``fit`` lie from their nearest exemplars, themselves left out.
+
+    Attributes
+    ----------
+    distances : Tensor of shape (n,), float32
+        Distances of a sample of the rows of ``fit``, in ascending order.
+    subsample_distances : Tensor of shape (n,), float32
+        The same to a `subsample` of the exemplars.
+    """
+
+    distances: Tensor
+    subsample_distances: Tensor
+
+
+def share_nearer(reference: Tensor, distances: Tensor) -> Tensor:
+    """The share of an ascending ``reference`` that is smaller than each of ``distances``, float32."""
+    return (torch.searchsorted(reference, distances.contiguous()) / len(reference)).float()
+
+
+def exemplar_distances(inputs: Tensor, outside: Tensor, index: Candidates, own: Tensor | None = None) -> Tensor:
+    """The distances of rows from their nearest exemplars, including what the principal components leave out.
+
+    Parameters
+    ----------
+    inputs : Tensor of shape (n, d)
+    outside : Tensor of shape (n,)
+        The squared length of what the principal components leave out of each row.
+    index : Candidates
+        The exemplars, ready to be searched.
+    own : Tensor of shape (n,), optional
+        The exemplar that a row itself is, or -1.
+
+    Returns
+    -------
+    Tensor of shape (n,)
+    """
+    k = min(NEIGHBORS, len(index.rows) - (own is not None))
+    _, squared = nearest(inputs, index, k, exclude=own)
+    return (pad_rows(squared).mean(1)[: len(squared)] + outside).sqrt()
+
+
+def subsample(exemplars: Tensor) -> Tensor:
+    """At most 2,000 of the exemplars, evenly spaced."""
+    return exemplars[:: -(-len(exemplars) // SUBSAMPLE_SIZE)].contiguous()
+
+
+def sample_slices(n_rows: int) -> Iterator[slice]:
+    """Slices evenly spaced over all rows, in order; they cover all rows if these are few."""
+    if n_rows <= SLICES * SLICE_ROWS:
+        yield from blocks(n_rows)
+        return
+    for i in range(SLICES):
+        start = i * (n_rows - SLICE_ROWS) // (SLICES - 1)
+        yield slice(start, start + SLICE_ROWS)

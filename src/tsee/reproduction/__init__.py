@@ -1,1 +1,0 @@
-"""The paper's experiments: read from configs, run, reported. Only the command imports this."""

@@ -1,0 +1,51 @@
+"""The rows of a fit, read once: what training keeps of each."""
+
+from __future__ import annotations
+
+from tsee.batches import MemoryStore, Store, new_store, seed_of
+from tsee.data import blocks
+from tsee.distributed import all_max, broadcast, rank
+from tsee.exceptions import DataWarning, warn
+from tsee.objectives import Objective
+from tsee.preprocessing import Inputs
+from tsee.progress import progress_bar
+from tsee.training.plan import Plan
+
+__all__ = ["read_batches"]
+
+# Numbers that are read at a time, and the bounds on the rows that hold them.
+READ_ENTRIES, MIN_READ_ROWS, MAX_READ_ROWS = 2**22, 2**10, 2**14
+
+
+def read_batches(inputs: Inputs, objective: Objective, plan: Plan, *, on_disk: bool) -> Store:
+    """What training needs of each row, ready to be read in random batches.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        The rows of this process.
+    objective : Objective
+        Its columns are kept with the inputs.
+    plan : Plan
+    on_disk : bool
+        Whether the rows come from disk, and may be kept there.
+    """
+    store: Store | None = None
+    varies = False
+    first = broadcast(inputs[0:1])
+    size = max(MIN_READ_ROWS, min(MAX_READ_ROWS, READ_ENTRIES // inputs.shape[1]))
+    with progress_bar(len(inputs), "reading", "row", verbose=plan.verbose) as bar:
+        for rows in blocks(len(inputs), size):
+            block = inputs[rows]
+            varies = varies or bool((block != first).any())
+            columns = {"inputs": block, **objective.columns(block, rows)}
+            if store is None:
+                store = new_store(len(inputs), columns, seed_of(plan.seed, rank()), on_disk=on_disk)
+                if isinstance(store, MemoryStore) and inputs.at_hand:
+                    store.computed["inputs"] = inputs.take
+            store.append(columns)
+            bar.update(len(block))
+    assert store is not None
+    if not all_max(varies):
+        warn("All rows of X are equal: the map is a single point.", DataWarning)
+    return store

@@ -1,0 +1,127 @@
+"""The runs: executed once, kept and shared."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from reproduction import runner
+from reproduction.__main__ import FOLDER
+from reproduction.experiments import read_catalog
+from reproduction.report import write_report
+
+
+def test_every_run_of_the_paper_has_a_committed_result():
+    catalog = read_catalog(FOLDER)
+    runs = {run.name: run for experiment in catalog.experiments.values() for run in experiment.runs}
+    assert [name for name, run in runs.items() if runner.read_result(catalog, run) is None] == []
+    assert {path.stem for path in catalog.results.iterdir()} == set(runs)  # and no result is of another run
+
+
+def test_runs_are_kept_shared_and_resumed(folder, command, monkeypatch):
+    done = []
+    execute = runner._execute
+
+    def counted(catalog, run):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(run.name)
+        return execute(catalog, run)
+
+    monkeypatch.setattr(runner, "_execute", counted)
+    result = command("tiny", "--folder", folder)
+    assert result.exit_code == 130
+    assert "Stopped. Finished runs are kept in" in result.output
+    assert len(list((folder / "results").glob("*.json"))) == 2
+
+    monkeypatch.setattr(runner, "_execute", lambda catalog, run: done.append(run.name) or execute(catalog, run))
+    result = command("all", "--folder", folder)
+    assert result.exit_code == 0, result.output
+    assert len(done) == len(set(done)) == 4  # none twice, and the other experiment shares one of them
+    lines = result.output.splitlines()
+    assert lines[0].startswith("1/4 tiny: pt-SNE on digits, batch 200, perplexity 3: 1-NN ")
+    assert [line.endswith("(kept)") for line in lines] == [True, True, False, False, True]
+    assert not [path for path in (folder / "results").iterdir() if path.name.startswith(".")]
+
+    shared = next(path for path in (folder / "results").glob("*.json") if "pt-sne-batch-200" in path.name)
+    result = json.loads(shared.read_text())
+    assert list(result["metrics"]) == ["knn", "map", "quality"]  # the measures of both experiments
+    assert set(result["metrics"]["knn"]["values"]) == {"test", "train"}
+    assert set(result["metrics"]["quality"]["values"]) == {"1", "5"}
+    assert result["resolved"]["epochs"] == 1
+    assert result["resolved"]["steps"] == 6
+    assert result["data"]["rows"] == [1198, 599]
+    assert {"processor", "cores", "threads", "torch"} <= set(result["machine"])
+    with np.load(folder / "results" / result["metrics"]["map"]["file"], allow_pickle=False) as arrays:
+        assert arrays["Y"].shape == (599, 2)
+        assert arrays["Y"].dtype == np.float32
+        assert arrays["labels"].shape == (599,)
+
+    page = (write_report(read_catalog(folder), folder / "docs")).read_text()
+    assert "**4 of 4 runs are done**" in page
+    assert "98.76" in page
+    assert (folder / "docs" / "reproduction" / "lines.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "docs" / "reproduction" / "maps.png").stat().st_size < 400_000
+
+
+def test_a_changed_setting_a_new_measure_or_a_damaged_file_is_run_again(folder, pretend):
+    catalog = read_catalog(folder)
+    pretend(catalog)
+    (run,) = catalog.experiments["other"].runs
+    assert runner.read_result(catalog, run) is not None
+
+    path = folder / "experiments" / "common.toml"
+    common = path.read_text()
+    path.write_text(common.replace("max_epochs = 1", "max_epochs = 2"))
+    changed = read_catalog(folder)
+    assert runner.read_result(changed, changed.experiments["other"].runs[0]) is None
+
+    path.write_text(common.replace("k = [1, 5]", "k = [1, 5, 9]"))
+    more = read_catalog(folder)
+    assert runner.read_result(more, more.experiments["other"].runs[0]) is None
+
+    (catalog.results / f"{run.name}.npz").unlink()
+    assert runner.read_result(catalog, run) is None
+    (catalog.results / f"{run.name}.json").write_text('{"settings": ')
+    assert runner.read_result(catalog, run) is None
+
+
+def test_a_fit_that_was_interrupted_is_no_result(folder, command, monkeypatch):
+    def interrupted(*arguments, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch.Tensor, "backward", interrupted)  # in the first step of training
+    result = command("other", "--folder", folder)
+    assert result.exit_code == 130
+    assert list((folder / "results").iterdir()) == []
+
+
+def test_a_result_that_cannot_be_written_leaves_the_old_one(folder, monkeypatch):
+    target = folder / "result.json"
+    target.write_text("old")
+
+    def full(*arguments):
+        raise OSError("no space")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space"):
+        runner._write(target, b"new")
+    assert target.read_text() == "old"
+    assert sorted(path.name for path in folder.iterdir()) == ["experiments", "result.json"]
+
+
+def test_speed(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    text = (FOLDER / "experiments" / "speed.toml").read_text().replace('"mnist"', '"digits"')
+    (tmp_path / "experiments" / "speed.toml").write_text(text.replace("repeats = 15", "repeats = 3"))
+    catalog = read_catalog(tmp_path)
+    lines = []
+    runner.run_experiments(catalog, ["all"], lines.append)
+    assert "deep / high-order" in lines[0]
+    values = runner.read_result(catalog, catalog.experiments["speed"].runs[0])["metrics"]["speed"]["values"]
+    assert tuple(values) == runner.SPEED_QUANTITIES
+    deep, shallow = 64 * 500 + 500 * 500 + 500 * 2000 + 2000 * 2, 64 * 800 + 800 * 400 + 400 * 2
+    assert values["multiplication ratio"] == pytest.approx(deep / shallow, abs=1e-3)
+    assert values["time ratio"] == pytest.approx(values["deep"] / values["high-order"], rel=0.05)
