@@ -149,6 +149,7 @@ def test_help_is_readable(run):
     )
     assert "[default:0.01;hot-seeandhot-sne:0.03]" in "".join(output.split())
     assert "--exemplars points|centers" in output
+    assert re.search(r"--standardize +Divide each feature by its\s+standard deviation first\.", output)
     assert not any(word in output for word in ("--network", "--verbose", "None", "``"))
 
 
@@ -240,8 +241,8 @@ def test_bad_targets_are_refused_before_the_training(run, folder, tmp_path, monk
     ):
         assert sentence in run("fit", data, "-o", path, code=1).stderr
     for path, sentence in (
-        (tmp_path / "map.txt", "choose one of the endings"),
-        (tmp_path / "work", "choose one of the endings"),
+        (tmp_path / "map.txt", "choose one of the "),
+        (tmp_path / "work", "choose one of the "),
         (tmp_path / "file" / "map.csv", "cannot be written to"),
         (tmp_path / "map.h5ad", "would be a copy of an .h5ad input"),
         (data, "is the data itself, which the map would replace"),
@@ -254,7 +255,7 @@ def test_bad_targets_are_refused_before_the_training(run, folder, tmp_path, monk
 
 
 def test_interrupted_training_is_saved(process, folder, tmp_path):
-    """On a terminal, where a bar shows the progress: Ctrl-C once training is under way."""
+    """Ctrl-C while training, on a terminal, which shows a progress bar."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
     given = ["fit", folder / "flowers.csv", "--label", "kind", "-o", tmp_path / "model", "--max-epochs", 100000]

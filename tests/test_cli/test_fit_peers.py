@@ -118,7 +118,7 @@ def test_resume_needs_a_folder(run, data, tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="finds the threads in /proc")
 def test_no_thread_of_the_group_is_left_when_a_worker_ends(data, tmp_path):
-    """Python ends badly, now and then, beside one that lives."""
+    """Python sometimes crashes at its end if such a thread still runs."""
     script = tmp_path / "fit_and_look.py"
     script.write_text(
         "import os\n"

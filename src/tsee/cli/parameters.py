@@ -81,7 +81,8 @@ class _ParameterOption(click.Option):
         self.section = "Parameters of every method" if everywhere else f"Parameters of {' and '.join(self.methods)}"
         first = re.split(r"[.:;]\s", _for_command_line(self.parameter.text))[0].rstrip(".")
         if self.parameter.must_be == "True or False":  # False by default; the option switches it on
-            given |= {"is_flag": True, "flag_value": "true", "default": None, "help": f"{first}."}
+            given |= {"is_flag": True, "flag_value": "true", "default": None}
+            given["help"] = re.sub("^Whether to (.)", lambda found: found[1].upper(), f"{first}.")
         else:
             given |= {"metavar": self._metavar(), "help": f"{first}. [default: {self._default()}]"}
         super().__init__([f"--{name.replace('_', '-')}"], **given)
