@@ -241,8 +241,8 @@ def test_bad_targets_are_refused_before_the_training(run, folder, tmp_path, monk
     ):
         assert sentence in run("fit", data, "-o", path, code=1).stderr
     for path, sentence in (
-        (tmp_path / "map.txt", "choose one of the "),
-        (tmp_path / "work", "choose one of the "),
+        (tmp_path / "map.txt", "choose one of the endings"),
+        (tmp_path / "work", "choose one of the endings"),
         (tmp_path / "file" / "map.csv", "cannot be written to"),
         (tmp_path / "map.h5ad", "would be a copy of an .h5ad input"),
         (data, "is the data itself, which the map would replace"),

@@ -135,7 +135,7 @@ def test_bad_targets_are_refused_before_the_work(run, folder, model, tmp_path, m
     (tmp_path / "file").write_text("mine")
     data = folder / "flowers.csv"
     for path, sentence in (
-        (tmp_path / "map.xlsx", "choose one of the "),
+        (tmp_path / "map.xlsx", "choose one of the endings"),
         (tmp_path / "file" / "map.csv", "cannot be written to"),
         (tmp_path / "map.h5ad", "would be a copy of an .h5ad input"),
         (data, "is the data itself"),
