@@ -20,7 +20,7 @@ FEATURES = ["width", "length", "height", "weight"]
 
 @pytest.fixture(scope="session")
 def quick():
-    """As little training as there can be: what the command does is tested here, not how well it maps."""
+    """As little training as possible: these tests are about the command, not about the quality of maps."""
     return ["--max-epochs", "1", "--refinement", "5", "--hidden-layers", "8", "--random-state", "0"]
 
 
@@ -60,7 +60,7 @@ def write():
 
 
 def write_flowers(path, frame):
-    """The table as a file of the kind that the ending says; of ``.npy`` the features alone."""
+    """The table as a file of the kind that its extension says; as ``.npy`` the features alone."""
     if path.suffix == ".csv":
         frame.to_csv(path, index=False)
     elif path.suffix == ".parquet":
@@ -84,8 +84,8 @@ def write_flowers(path, frame):
 def folder(tmp_path_factory, flowers):
     """Files of the flowers."""
     folder = tmp_path_factory.mktemp("flowers")
-    for ending in (".csv", ".parquet", ".npy", ".h5ad"):
-        write_flowers(folder / f"flowers{ending}", flowers)
+    for extension in (".csv", ".parquet", ".npy", ".h5ad"):
+        write_flowers(folder / f"flowers{extension}", flowers)
     return folder
 
 
@@ -96,15 +96,23 @@ def model(run, folder, quick):
     return folder / "model"
 
 
+@pytest.fixture
+def model_without_positions(run, folder, quick, tmp_path, monkeypatch):
+    """A model fitted to a file as if it were too large for memory: the positions of its rows are not kept."""
+    monkeypatch.setattr("tsee.batches.MEMORY", 0)
+    run("fit", folder / "flowers.npy", "-o", tmp_path / "without-positions", *quick)
+    return tmp_path / "without-positions"
+
+
 @pytest.fixture(scope="session")
-def places(model, flowers):
-    """Where the model has them."""
+def positions(model, flowers):
+    """Their positions on its map."""
     return tsee.load(model).transform(flowers[FEATURES])
 
 
 @pytest.fixture
 def process():
-    """Start a Python of its own with this tsee; it ends with the test at the latest."""
+    """Start Python code in a process of its own, which ends with the test at the latest."""
     started = []
 
     def start(code, *arguments, **given):

@@ -1,4 +1,4 @@
-"""What holds for every command: help, completion, errors, exit codes, and what the manual says."""
+"""What all commands share: help, completion, errors and exit codes."""
 
 import subprocess
 
@@ -85,7 +85,7 @@ def test_errors_in_a_sentence_or_with_their_traceback(run, folder, tmp_path, mon
         raise RuntimeError("a leak\nin the pipe")
 
     monkeypatch.setattr(tsee.persistence, "describe", broken)
-    assert "Error: RuntimeError: a leak in the pipe. This was not foreseen" in run("info", folder, code=1).stderr
+    assert "Error: RuntimeError: a leak in the pipe. This is unexpected" in run("info", folder, code=1).stderr
     monkeypatch.setattr(tsee.persistence, "describe", lambda path: (tmp_path / "none").read_text())
     assert f"No such file or directory: '{tmp_path / 'none'}'." in run("info", folder, code=1).stderr
 
@@ -93,6 +93,6 @@ def test_errors_in_a_sentence_or_with_their_traceback(run, folder, tmp_path, mon
 def test_warnings_are_lines(run, folder, tmp_path, quick):
     result = run("fit", folder / "flowers.csv", "-o", tmp_path / "m", *quick, "--n-exemplars", 1000, "--quiet")
     assert result.stderr.splitlines() == [
-        "Warning: The 'n_exemplars' parameter is 1000, but the data hold only 90 rows: 90 exemplars are used."
+        "Warning: --n-exemplars is 1000, but the data hold only 90 rows: 90 exemplars are used."
     ]
     assert result.stdout == ""

@@ -6,14 +6,14 @@ from click.testing import CliRunner
 import tsee
 from tsee import demo
 from tsee.cli import main
-from tsee.estimators import fitting
+from tsee.training import plan
 
 
 @pytest.fixture
 def short(monkeypatch):
-    """The demonstration with less training: what it does is tested here, how well in test_quality."""
+    """The demonstration with less training; test_quality is about the quality of its maps."""
     monkeypatch.setattr(demo, "SEEDS", (0, 1))
-    monkeypatch.setattr(fitting, "MAX_EPOCHS", 3)
+    monkeypatch.setattr(plan, "MAX_EPOCHS", 3)
 
 
 def test_demo(short, tmp_path):

@@ -1,6 +1,5 @@
 """``tsee evaluate``: the measures of `tsee.metrics` on what the files hold."""
 
-import importlib
 import json
 
 import numpy as np
@@ -37,14 +36,6 @@ def as_text(values):
     return {str(k): value for k, value in values.items()}
 
 
-def test_each_row_among_the_others(run, folder, model, places, flowers):
-    told = json.loads(run("evaluate", model, folder / "flowers.csv", "--label", "kind", "--json").stdout)
-    assert told["train_rows"] is None
-    assert told["knn_error"] == as_text(metrics.knn_error(places, flowers["kind"].to_numpy()))
-    X = flowers[COLUMNS].to_numpy()
-    assert told["quality_score"] == as_text(metrics.quality_score(X, places, k=(1, 5, 10)))
-
-
 def test_the_table(run, folder, model, halves):
     output = run("evaluate", model, folder / "test.csv", "--label", "kind", "--train", folder / "train.csv").stdout
     lines = output.splitlines()
@@ -58,11 +49,9 @@ def test_the_table(run, folder, model, halves):
 
 
 def test_a_sample_is_said(run, folder, model, monkeypatch):
-    monkeypatch.setattr("tsee.serving.placing.MOST", 32)
-    monkeypatch.setattr("tsee.serving.placing.FEWEST", 32)
-    monkeypatch.setattr(importlib.import_module("tsee.cli.evaluate"), "SAMPLE_ROWS", 40)
+    monkeypatch.setattr("tsee.serving.evaluation.SAMPLE_ROWS", 40)
     result = run("evaluate", model, folder / "flowers.h5ad", "--label", "kind")
-    assert result.stdout.endswith("\nAll but the k-NN error are of a sample of 40 rows.\n")
+    assert result.stdout.endswith("\nAll except the k-NN error are measured on a sample of 40 rows.\n")
 
 
 def test_npz_with_keys(run, tmp_path, quick, flowers):
@@ -81,10 +70,11 @@ def test_rows_without_a_label_and_too_few_rows(run, write, flowers, model, tmp_p
     assert "15 rows without a label are left out of the k-NN error." in result.stderr
     assert json.loads(result.stdout)["unlabeled"] == 15
     path = write(tmp_path / "b.parquet", flowers.assign(kind=None))
-    assert "No row has a label" in run("evaluate", model, path, "--label", "kind", code=1).stderr
+    result = run("evaluate", model, path, "--label", "kind", code=1)
+    assert f"No row of '{path}' has a label: name another column by --label." in result.stderr
     path = write(tmp_path / "c.csv", flowers[:6])
     told = json.loads(run("evaluate", model, path, "--label", "kind", "--json").stdout)
     assert list(told["knn_error"]) == ["1", "5"]
     assert list(told["trustworthiness"]) == ["1"]
     path = write(tmp_path / "d.csv", flowers[:1])
-    assert "There is a single row" in run("evaluate", model, path, "--label", "kind", code=1).stderr
+    assert "There is only one row" in run("evaluate", model, path, "--label", "kind", code=1).stderr

@@ -1,4 +1,4 @@
-"""``tsee fit``: what the options become, what is saved, and what is said of bad ones."""
+"""``tsee fit``: what options turn into, what is saved, and the errors for bad values."""
 
 import fcntl
 import inspect
@@ -18,15 +18,16 @@ import pytest
 import scipy.sparse
 
 import tsee
+import tsee.estimators
 from tsee.cli.options import METHODS
 from tsee.cli.parameters import make_estimator
 from tsee.estimators.parameters import PARAMETERS
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy", ".h5ad"])
-def test_a_model_of_any_file(run, folder, tmp_path, flowers, quick, ending):
-    label = [] if ending == ".npy" else ["--label", "kind"]
-    output = run("fit", folder / f"flowers{ending}", *label, "-o", tmp_path / "model", *quick).stdout
+@pytest.mark.parametrize("extension", [".csv", ".parquet", ".npy", ".h5ad"])
+def test_a_model_of_any_file(run, folder, tmp_path, flowers, quick, extension):
+    label = [] if extension == ".npy" else ["--label", "kind"]
+    output = run("fit", folder / f"flowers{extension}", *label, "-o", tmp_path / "model", *quick).stdout
     assert re.fullmatch(rf"Learned a map of 90 rows with 4 features in [\d.]+ s: {tmp_path / 'model'}\n", output)
     model = tsee.load(tmp_path / "model")
     # The same as through Python, to the bit.
@@ -34,7 +35,7 @@ def test_a_model_of_any_file(run, folder, tmp_path, flowers, quick, ending):
     same = tsee.DtSEE(max_epochs=1, refinement=5, hidden_layers=(8,), random_state=0).fit(X)
     np.testing.assert_array_equal(model.embedding_, same.embedding_)
     assert model.get_params() == same.get_params()
-    names = None if ending == ".npy" else list(X.columns)
+    names = None if extension == ".npy" else list(X.columns)
     assert names == (None if names is None else list(model.feature_names_in_))
 
 
@@ -55,8 +56,8 @@ def test_the_map_too(run, folder, tmp_path, quick, flowers):
     written = pd.read_csv(tmp_path / "a.csv")
     assert list(written.columns) == ["id", "kind", "tsee0", "tsee1"]
     assert (written[["id", "kind"]] == flowers[["id", "kind"]]).all(axis=None)
-    places = written[["tsee0", "tsee1"]].to_numpy(np.float32)
-    np.testing.assert_array_equal(places, tsee.load(tmp_path / "m").embedding_)
+    positions = written[["tsee0", "tsee1"]].to_numpy(np.float32)
+    np.testing.assert_array_equal(positions, tsee.load(tmp_path / "m").embedding_)
 
 
 def test_sparse_rows(run, tmp_path, quick):
@@ -100,18 +101,23 @@ VALUES = {
     "exemplars": "centers",
     "activation": "tanh",
     "checkpoint": "state",
+    "standardize": "true",
 }
 
 
-@pytest.mark.parametrize(("method", "name"), METHODS.items())
-def test_every_parameter_is_an_option(run, method, name):
-    cls = getattr(tsee, name)
+def test_the_methods_are_those_of_the_library():
+    assert list(METHODS) == list(tsee.estimators.METHODS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_parameter_is_an_option(run, method):
+    cls = tsee.estimators.METHODS[method]
     defaults = {key: argument.default for key, argument in inspect.signature(cls).parameters.items()}
     given = dict.fromkeys(PARAMETERS)
     own = {key: VALUES.get(key, "7") for key in defaults if key not in ("network", "verbose")}
     estimator = make_estimator(method, given | own)
     assert type(estimator) is cls
-    python = {"none": None, "16,8": (16, 8)}
+    python = {"none": None, "true": True, "16,8": (16, 8)}
     for key, text in own.items():
         value = getattr(estimator, key)
         if key in ("exaggeration", "noise_weight", "learning_rate"):
@@ -124,6 +130,18 @@ def test_every_parameter_is_an_option(run, method, name):
         assert f"--{key.replace('_', '-')} " in help_text
 
 
+def test_columns_in_different_units(run, write, flowers, tmp_path, quick):
+    frame = flowers.assign(width=1024 * flowers["width"])
+    given = ["fit", write(tmp_path / "a.csv", frame), "--label", "kind", "-o", tmp_path / "model", *quick]
+    run(*given)
+    assert tsee.load(tmp_path / "model").standardize is False
+    run(*given, "--standardize")
+    model = tsee.load(tmp_path / "model")
+    assert model.standardize is True
+    same = tsee.DtSEE(max_epochs=1, refinement=5, hidden_layers=(8,), random_state=0, standardize=True)
+    np.testing.assert_array_equal(model.embedding_, same.fit(frame.drop(columns=["id", "kind"])).embedding_)
+
+
 def test_help_is_readable(run):
     output = run("fit", "--help").output
     assert (
@@ -131,6 +149,7 @@ def test_help_is_readable(run):
     )
     assert "[default:0.01;hot-seeandhot-sne:0.03]" in "".join(output.split())
     assert "--exemplars points|centers" in output
+    assert "--standardize Divide each feature by its standard deviation first." in " ".join(output.split())
     assert not any(word in output for word in ("--network", "--verbose", "None", "``"))
 
 
@@ -143,7 +162,7 @@ def test_help_is_readable(run):
         ),
         (["--perplexity", "nan"], "'--perplexity': It must be a number of at least 1. Got 'nan' instead."),
         (["--contrast", "sample"], """'--contrast': It must be "sampled", "full" or "noise". Got 'sample' instead."""),
-        (["--hidden-layers", "8,x"], "'--hidden-layers': It must be integers of at least 1 with commas between"),
+        (["--hidden-layers", "8,x"], "'--hidden-layers': It must be integers of at least 1 separated by commas"),
         (["--random-state", "-1"], "'--random-state': It must be an integer of at least 0 or none. Got '-1' instead."),
         (["--n-factors", "8"], "--n-factors is a parameter of hot-see and hot-sne, not of dt-see"),
         (
@@ -161,10 +180,10 @@ def test_bad_parameters_are_wrong_usage(run, folder, tmp_path, given, sentence):
 
 def test_an_unusable_device(run, folder, tmp_path):
     result = run("fit", folder / "flowers.csv", "-o", tmp_path / "model", "--device", "warp", code=1)
-    assert "The 'device' parameter is 'warp', which torch cannot use here" in result.stderr
+    assert "--device is 'warp', which torch cannot use here" in result.stderr
 
 
-# Bad files and places
+# Bad files and paths
 
 TABLE = "a,b\n" + "1,2\n" * 30
 BAD = {
@@ -236,7 +255,7 @@ def test_bad_targets_are_refused_before_the_training(run, folder, tmp_path, monk
 
 
 def test_interrupted_training_is_saved(process, folder, tmp_path):
-    """On a terminal, where a bar shows the progress: Ctrl-C once training is under way."""
+    """Ctrl-C while training, on a terminal, which shows a progress bar."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
     given = ["fit", folder / "flowers.csv", "--label", "kind", "-o", tmp_path / "model", "--max-epochs", 100000]

@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from tsee.checkpoint import NAME
 
 import tsee
+from tsee.training.checkpoint import FILE_NAME
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started and killed as on Linux")
 OPTIONS = ["--hidden-layers", "32,32", "--refinement", "30", "--random-state", "0"]
@@ -21,7 +21,9 @@ OPTIONS = ["--hidden-layers", "32,32", "--refinement", "30", "--random-state", "
 def often(tmp_path):
     """The command with a checkpoint every moment, as a script."""
     script = tmp_path / "tsee_often.py"
-    script.write_text("from tsee import checkpoint\ncheckpoint.INTERVAL = 0.2\nfrom tsee.cli import main\nmain()\n")
+    script.write_text(
+        "from tsee.training import checkpoint\ncheckpoint.INTERVAL = 0.2\nfrom tsee.cli import main\nmain()\n"
+    )
     return script
 
 
@@ -76,14 +78,14 @@ def test_a_worker_that_is_killed_is_started_again_and_ends_as_if_it_had_not_been
     finished(torchrun(often, *given, "-o", tmp_path / "whole"))
     process = torchrun(often, *given, "-o", tmp_path / "broken", "--checkpoint", tmp_path / "state", restarts=1)
     begin = time.monotonic()
-    while not (tmp_path / "state" / NAME).exists() and process.poll() is None and time.monotonic() - begin < 200:
+    while not (tmp_path / "state" / FILE_NAME).exists() and process.poll() is None and time.monotonic() - begin < 200:
         time.sleep(0.05)
     os.kill(workers(process)[1], signal.SIGKILL)
     output = finished(process)
     assert output.count("Learned a map of 1,797 rows") == 1  # one of the two speaks
-    assert not (tmp_path / "state" / NAME).exists()
+    assert not (tmp_path / "state" / FILE_NAME).exists()
     whole, broken = (tsee.load(tmp_path / name) for name in ("whole", "broken"))
-    assert not hasattr(whole, "embedding_")
+    assert whole.map_.embedding is None
     assert len(broken.history_["loss"]) == 100
     np.testing.assert_allclose(broken.history_["loss"], whole.history_["loss"], rtol=1e-3)
     X = load_digits().data.astype(np.float32)
@@ -95,28 +97,28 @@ def test_a_stopped_fit_is_taken_up_only_when_told_to(run, data, often, tmp_path)
     given += ["--hidden-layers", "16", "--refinement", "20", "--max-epochs", "200"]
     process = subprocess.Popen([sys.executable, str(often), *given], stderr=subprocess.PIPE, text=True)
     begin = time.monotonic()
-    while not (tmp_path / "state" / NAME).exists() and process.poll() is None and time.monotonic() - begin < 200:
+    while not (tmp_path / "state" / FILE_NAME).exists() and process.poll() is None and time.monotonic() - begin < 200:
         time.sleep(0.05)
     process.terminate()
     process.communicate(timeout=120)
     assert process.returncode == 143
     assert not (tmp_path / "model").exists()
-    assert "add --resume to go on from it" in run(*given, code=2).stderr
+    assert "add --resume to continue it" in run(*given, code=2).stderr
     run(*given, "--resume")
     see = tsee.load(tmp_path / "model")
     assert len(see.history_["loss"]) == 200
     assert see.checkpoint is None
-    assert not (tmp_path / "state" / NAME).exists()
+    assert not (tmp_path / "state" / FILE_NAME).exists()
 
 
 def test_resume_needs_a_folder(run, data, tmp_path):
     result = run("fit", data, "-o", tmp_path / "model", "--resume", code=2)
-    assert "--resume goes with --checkpoint" in result.stderr
+    assert "--resume needs --checkpoint" in result.stderr
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="finds the threads in /proc")
 def test_no_thread_of_the_group_is_left_when_a_worker_ends(data, tmp_path):
-    """Python ends badly, now and then, beside one that lives."""
+    """Python sometimes crashes at its end if such a thread still runs."""
     script = tmp_path / "fit_and_look.py"
     script.write_text(
         "import os\n"

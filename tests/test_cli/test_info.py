@@ -6,6 +6,7 @@ import shutil
 import torch
 
 import tsee
+import tsee.persistence
 
 
 def test_info(run, model):
@@ -14,7 +15,7 @@ def test_info(run, model):
     assert lines["rows"] == lines["exemplars"] == "90"
     assert lines["features"] == "4, 'width' to 'weight'"
     assert lines["parameters"] == "hidden_layers=[8], max_epochs=1, random_state=0, refinement=5"
-    assert lines["placement"] == tsee.load(model).placement_
+    assert lines["placement"] == tsee.load(model).map_.placement
     assert lines["saved"].endswith(f" by tsee {tsee.__version__}")
 
 
@@ -37,6 +38,15 @@ def test_info_as_json(run, model, tmp_path):
     )
     assert told["feature_names"] is None
     assert "give such a module" in run("transform", tmp_path / "own", tmp_path, "-o", tmp_path / "a.csv", code=1).stderr
+
+
+def test_a_model_without_positions_of_its_rows(run, model_without_positions):
+    assert "embedding" not in tsee.persistence.describe(model_without_positions)["shapes"]
+    lines = dict(line.split(maxsplit=1) for line in run("info", model_without_positions).stdout.splitlines())
+    assert lines["rows"] == "unknown: their positions were not kept"
+    assert lines["dimensions"] == "2"
+    told = json.loads(run("info", model_without_positions, "--json").stdout)
+    assert (told["rows"], told["dimensions"]) == (None, 2)
 
 
 def test_damaged_models(run, model, tmp_path):

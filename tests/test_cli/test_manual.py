@@ -1,4 +1,4 @@
-"""What the manual and the README tell to type, typed."""
+"""The commands in the manual and the README, run."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tsee.cli import main
-from tsee.estimators import fitting, losses
+from tsee.training import plan, stages
 
 ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs" / "command-line.md").read_text()
@@ -24,11 +24,11 @@ def test_the_readme_has_the_first_block_of_the_manual():
 
 
 def test_the_manual_is_true(run, tmp_path, monkeypatch):
-    """With less training than a user has."""
+    """The commands of the manual work, here with less training."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fitting, "MAX_EPOCHS", 2)
-    free = losses.free_places
-    monkeypatch.setattr(losses, "free_places", lambda *places, **given: free(*places, **{**given, "n_iterations": 5}))
+    monkeypatch.setattr(plan, "MAX_EPOCHS", 2)
+    free = stages.free_positions
+    monkeypatch.setattr(stages, "free_positions", lambda *given, **named: free(*given, **{**named, "n_iterations": 5}))
     results = {}
     for block in SHELL.findall(MANUAL):
         # A quoted text may go over several lines.

@@ -17,7 +17,7 @@ def test_rows_on_a_page(run, folder, model, tmp_path):
     [
         (["-o", "map.png"], "must end in .html"),
         (["-o", "map.html", "--images", "28"], "not a height and a width"),
-        (["-o", "map.html", "--images", "28x28"], "28x28 pictures have 784 features, and the rows have 4"),
+        (["-o", "map.html", "--images", "28x28"], "28x28 pictures have 784 features, but the rows have 4"),
     ],
 )
 def test_wrong_usage(run, folder, model, options, what, tmp_path, monkeypatch):

@@ -23,15 +23,15 @@ def drawn(monkeypatch):
     return calls
 
 
-@pytest.mark.parametrize("ending", HEADS)
-def test_rows_on_a_model(run, folder, model, places, flowers, drawn, tmp_path, ending):
-    path = tmp_path / f"new/map{ending}"
+@pytest.mark.parametrize("extension", HEADS)
+def test_rows_on_a_model(run, folder, model, positions, flowers, drawn, tmp_path, extension):
+    path = tmp_path / f"new/map{extension}"
     result = run("plot", model, folder / "flowers.parquet", "--label", "kind", "-o", path, "--title", "Flowers")
     assert result.stdout == f"Drew 90 points: {path}\n"
-    assert path.read_bytes().startswith(HEADS[ending])
+    assert path.read_bytes().startswith(HEADS[extension])
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
     (Y, labels) = drawn[0]
-    np.testing.assert_array_equal(Y, places)
+    np.testing.assert_array_equal(Y, positions)
     assert list(labels) == list(flowers["kind"])
 
 
@@ -41,13 +41,20 @@ def test_the_rows_of_the_model(run, model, drawn, tmp_path):
     assert "A model keeps no labels" in run("plot", model, "--label", "kind", "-o", tmp_path / "map.png", code=2).stderr
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy", ".npz", ".h5ad"])
-def test_a_map_that_transform_wrote(run, folder, model, places, flowers, drawn, tmp_path, ending):
-    data = folder / ("flowers.h5ad" if ending == ".h5ad" else "flowers.csv")
-    run("transform", model, data, "--label", "kind", "-o", tmp_path / f"map{ending}")
-    label = [] if ending == ".npy" else ["--label", "kind"]
-    run("plot", tmp_path / f"map{ending}", *label, "-o", tmp_path / "map.png")
-    np.testing.assert_allclose(drawn[0][0], places, rtol=1e-6)
+def test_a_model_without_positions_of_its_rows(run, folder, model_without_positions, drawn, tmp_path):
+    result = run("plot", model_without_positions, "-o", tmp_path / "map.png", code=1)
+    assert "keeps no positions of the rows that it was fitted with: name the DATA" in result.stderr
+    run("plot", model_without_positions, folder / "flowers.npy", "-o", tmp_path / "map.png")
+    assert len(drawn[0][0]) == 90
+
+
+@pytest.mark.parametrize("extension", [".csv", ".parquet", ".npy", ".npz", ".h5ad"])
+def test_a_map_that_transform_wrote(run, folder, model, positions, flowers, drawn, tmp_path, extension):
+    data = folder / ("flowers.h5ad" if extension == ".h5ad" else "flowers.csv")
+    run("transform", model, data, "--label", "kind", "-o", tmp_path / f"map{extension}")
+    label = [] if extension == ".npy" else ["--label", "kind"]
+    run("plot", tmp_path / f"map{extension}", *label, "-o", tmp_path / "map.png")
+    np.testing.assert_allclose(drawn[0][0], positions, rtol=1e-6)
     if label:
         assert list(drawn[0][1]) == list(flowers["kind"])
 
@@ -64,11 +71,11 @@ def test_bad_pictures(run, folder, model, tmp_path, monkeypatch):
     assert "is not a tsee model" in run("plot", tmp_path / "none", "-o", tmp_path / "a.png", code=1).stderr
     np.save(tmp_path / "cube.npy", np.ones((5, 3)))
     assert (
-        "has 3 dimensions, and a picture two"
+        "has 3 dimensions, a picture has two"
         in run("plot", tmp_path / "cube.npy", "-o", tmp_path / "a.png", code=1).stderr
     )
     # A picture that fails leaves the old one.
     (tmp_path / "a.png").write_text("old")
-    assert "point_size" in run("plot", model, "-o", tmp_path / "a.png", "--point-size", -1, code=1).stderr
+    assert "--point-size must be" in run("plot", model, "-o", tmp_path / "a.png", "--point-size", -1, code=1).stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "cube.npy", "file"]
     assert (tmp_path / "a.png").read_text() == "old"

@@ -1,9 +1,7 @@
-"""``tsee transform``: the same places as through Python, in a file that is whole or not there."""
+"""``tsee transform``: the same positions as through Python, in a file that is complete or not there."""
 
 import itertools
 import json
-import signal
-import time
 
 import h5py
 import numpy as np
@@ -11,12 +9,10 @@ import pandas as pd
 import pytest
 
 import tsee
-from tsee.files import MapWriter
-from tsee.serving import placing
 
 
 def read(path):
-    """The places of a map file, and its other columns."""
+    """The positions in a map file, and the names of its other columns."""
     if path.suffix == ".npy":
         return np.load(path), []
     if path.suffix == ".h5ad":
@@ -31,37 +27,31 @@ def read(path):
     # An .h5ad map is a copy of an .h5ad input.
     [*itertools.product((".csv", ".parquet", ".npy", ".h5ad"), (".csv", ".parquet", ".npy")), (".h5ad", ".h5ad")],
 )
-def test_from_any_file_to_any(run, folder, model, places, tmp_path, input_, output):
+def test_from_any_file_to_any(run, folder, model, positions, tmp_path, input_, output):
     label = [] if input_ == ".npy" else ["--label", "kind"]
     path = tmp_path / f"new/map{output}"  # the folder is made
     result = run("transform", model, folder / f"flowers{input_}", *label, "-o", path)
     assert result.stdout.startswith("Placed 90 rows in ")
     found, kept = read(path)
-    np.testing.assert_array_equal(found, places)
+    np.testing.assert_array_equal(found, positions)
     identifier = [] if output == ".h5ad" else ["index"] if input_ == ".h5ad" else ["id"]
     assert kept == ([] if ".npy" in (input_, output) else [*identifier, "kind"])
     if input_ == ".npy":
-        assert "Its columns have no names, and are taken in the order of the model's." in result.stderr
+        assert "Its columns have no names; they are taken in the order of the model's features." in result.stderr
 
 
-def test_by_blocks_and_by_the_network(run, folder, model, flowers, tmp_path, monkeypatch):
-    monkeypatch.setattr(placing, "MOST", 32)
-    monkeypatch.setattr(placing, "FEWEST", 32)
-    blocks = []
-    original = MapWriter.write
-    monkeypatch.setattr(MapWriter, "write", lambda self, places: (blocks.append(len(places)), original(self, places)))
+def test_placement_by_the_network(run, folder, model, flowers, tmp_path):
     run("transform", model, folder / "flowers.csv", "-o", tmp_path / "a.npy", "--placement", "forward", "--quiet")
-    assert blocks == [32, 32, 26]
     forward = tsee.load(model).set_params(placement="forward").transform(flowers.drop(columns=["id", "kind"]))
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), forward)
 
 
-def test_columns_are_matched_by_name(run, write, flowers, model, places, tmp_path):
+def test_columns_are_matched_by_name(run, write, flowers, model, positions, tmp_path):
     frame = flowers[["weight", "kind", "width", "id", "height", "length"]].assign(depth=1.0)
     write(tmp_path / "other.csv", frame)
     result = run("transform", model, tmp_path / "other.csv", "-o", tmp_path / "map.csv")
     found, kept = read(tmp_path / "map.csv")
-    np.testing.assert_array_equal(found, places)
+    np.testing.assert_array_equal(found, positions)
     assert kept == ["kind", "id"]
     assert "Left out, not among the features: 'depth'." in result.stderr
     with h5py.File(tmp_path / "more.h5ad", "w") as file:
@@ -69,26 +59,25 @@ def test_columns_are_matched_by_name(run, write, flowers, model, places, tmp_pat
         file["var/_index"] = ["depth", "weight", "width", "height", "length"]
         file["obs/_index"] = frame["id"].astype(str).to_list()
     result = run("transform", model, tmp_path / "more.h5ad", "-o", tmp_path / "map.npy")
-    np.testing.assert_array_equal(np.load(tmp_path / "map.npy"), places)
+    np.testing.assert_array_equal(np.load(tmp_path / "map.npy"), positions)
     assert "Left out, not among the features: 1 of 5 variables." in result.stderr
     # Other names, in the model's order.
     renamed = frame.rename(columns=str.upper)
     write(tmp_path / "other.csv", renamed)
     given = ["transform", model, tmp_path / "other.csv", "-o", tmp_path / "map.csv"]
     run(*given, "--columns", "WIDTH,LENGTH,HEIGHT,WEIGHT", "--label", "KIND")
-    np.testing.assert_array_equal(read(tmp_path / "map.csv")[0], places)
+    np.testing.assert_array_equal(read(tmp_path / "map.csv")[0], positions)
     result = run(*given, "--columns", "WIDTH,LENGTH", code=1)
-    assert "has 2 features ('WIDTH', 'LENGTH'), where the model was fitted with 4: choose them by" in result.stderr
+    sentence = (
+        "has 2 features ('WIDTH', 'LENGTH'), but the model was fitted with 4: choose them with --columns, or leave "
+    )
+    assert f"{sentence}some out with --label or --drop." in result.stderr
 
 
 def test_missing_columns_are_named(run, write, flowers, model, tmp_path):
-    for ending in (".csv", ".parquet"):
-        path = write(tmp_path / f"less{ending}", flowers.drop(columns=["width", "height"]))
-        result = run("transform", model, path, "-o", tmp_path / "map.csv", code=1)
-        assert f"'{path}' has no columns 'width', 'height': " in result.stderr
-    np.save(tmp_path / "less.npy", np.ones((3, 2)))
-    result = run("transform", model, tmp_path / "less.npy", "-o", tmp_path / "map.csv", code=1)
-    assert "has 2 features, where the model was fitted with 4" in result.stderr
+    path = write(tmp_path / "less.csv", flowers.drop(columns=["width", "height"]))
+    result = run("transform", model, path, "-o", tmp_path / "map.csv", code=1)
+    assert f"'{path}' has no columns 'width', 'height': " in result.stderr
     assert not (tmp_path / "map.csv").exists()
 
 
@@ -108,16 +97,12 @@ def test_placement_of_a_method_without_exemplars(run, folder, tmp_path, quick):
     run("fit", folder / "flowers.csv", "-o", tmp_path / "model", "--method", "pt-sne", *given)
     given = ["transform", tmp_path / "model", folder / "flowers.csv", "-o", tmp_path / "map.npy", "--placement"]
     run(*given, "forward")
-    assert "has no exemplars among which to place rows" in run(*given, "refined", code=1).stderr
+    assert "PtSNE has no exemplars, which refined placement needs" in run(*given, "refined", code=1).stderr
+    assert "leave out --novelty" in run(*given, "forward", "--novelty", code=1).stderr
     assert "is not one of 'refined', 'forward'" in run(*given, "best", code=2).stderr
 
 
-# What is there stays whole
-
-
 def test_a_failure_leaves_the_old_map(run, write, flowers, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(placing, "MOST", 32)
-    monkeypatch.setattr(placing, "FEWEST", 32)
     out = tmp_path / "map.csv"
     out.write_text("old")
     far = flowers.copy()
@@ -130,7 +115,7 @@ def test_a_failure_leaves_the_old_map(run, write, flowers, model, tmp_path, monk
     assert "row 81, column 'width'" in run("transform", model, path, "-o", out, code=1).stderr
 
     def fails(error):
-        def write(self, kept, places):
+        def write(self, kept, positions):
             raise error
 
         return write
@@ -146,7 +131,7 @@ def test_a_failure_leaves_the_old_map(run, write, flowers, model, tmp_path, monk
 
 
 def test_bad_targets_are_refused_before_the_work(run, folder, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(tsee.DtSEE, "transform", lambda self, X: pytest.fail("placing began"))
+    monkeypatch.setattr(tsee.FittedMap, "place", lambda self, X: pytest.fail("placing began"))
     (tmp_path / "file").write_text("mine")
     data = folder / "flowers.csv"
     for path, sentence in (
@@ -158,50 +143,22 @@ def test_bad_targets_are_refused_before_the_work(run, folder, model, tmp_path, m
         assert sentence in run("transform", model, data, "-o", path, code=1).stderr
 
 
-def test_an_h5ad_file_may_take_its_own_map(run, write, flowers, model, places, tmp_path):
+def test_an_h5ad_file_may_take_its_own_map(run, write, flowers, model, positions, tmp_path):
     path = write(tmp_path / "a.h5ad", flowers)
     run("transform", model, path, "-o", path)
-    np.testing.assert_array_equal(read(path)[0], places)
+    np.testing.assert_array_equal(read(path)[0], positions)
     with h5py.File(path) as file:
         np.testing.assert_array_equal(file["X"], flowers.drop(columns=["id", "kind"]))
 
 
-def test_killed_while_writing(process, folder, model, tmp_path):
-    code = """
-        import time
-        from tsee.cli import main
-        from tsee.serving import placing
-        from tsee.files import MapWriter
-
-        original = MapWriter.write
-        placing.FEWEST = placing.MOST = 32
-
-        def slow(self, places):
-            original(self, places)
-            time.sleep(600)
-
-        MapWriter.write = slow
-        main()
-    """
-    started = process(code, "transform", model, folder / "flowers.csv", "-o", tmp_path / "map.csv")
-    deadline = time.monotonic() + 120
-    while not any(tmp_path.iterdir()):
-        assert started.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    started.kill()
-    assert started.wait() == -signal.SIGKILL
-    assert [path.name.startswith(".map.csv.") for path in tmp_path.iterdir()] == [True]
-
-
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_novelty_is_a_column(run, folder, model, tmp_path, ending):
-    path = tmp_path / f"map{ending}"
+@pytest.mark.parametrize("extension", [".csv", ".parquet"])
+def test_novelty_is_a_column(run, folder, model, tmp_path, extension):
+    path = tmp_path / f"map{extension}"
     run("transform", model, folder / "flowers.csv", "--label", "kind", "--novelty", "-o", path)
-    found = pd.read_csv(path) if ending == ".csv" else pd.read_parquet(path)
+    found = pd.read_csv(path) if extension == ".csv" else pd.read_parquet(path)
     assert found.columns[-3:].tolist() == ["tsee0", "tsee1", "novelty"]
     assert found["novelty"].between(0, 1).all()
     result = run(
         "transform", model, folder / "flowers.csv", "--label", "kind", "--novelty", "-o", tmp_path / "a.npy", code=1
     )
-    assert "use text or Parquet" in result.stderr
+    assert "--novelty adds a column, which" in result.stderr

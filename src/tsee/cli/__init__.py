@@ -1,6 +1,6 @@
-"""The command ``tsee``: argument handling only; the work is the library's.
+"""The command ``tsee``: argument handling only; the library does the work.
 
-A command's module imports what it works with inside its function, so that help and completion need no torch.
+Each command imports what it needs inside its function, so that help and completion need no torch.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["main"]
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="\b\nEach command has --help. Before it go --version, and --debug for tracebacks.\n"
-    "Exit codes: 0 done, 1 failed, as a sentence says, 2 wrong usage, 130 Ctrl-C.\n"
+    epilog="\b\nEach command has --help. Before a command: --version, --debug for tracebacks.\n"
+    "Exit codes: 0 done, 1 failed (a sentence says why), 2 wrong usage, 130 Ctrl-C.\n"
     'Completion: eval "$(_TSEE_COMPLETE=bash_source tsee)" (or zsh, fish).',
 )
 @click.version_option(package_name="tsee")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def main(debug: bool) -> None:
-    """Maps of high-dimensional data, on which new rows find their place.
+    """Maps of high-dimensional data that also take new rows.
 
     \b
       tsee fit flowers.csv --label kind -o model
@@ -39,6 +39,6 @@ def main(debug: bool) -> None:
     """
 
 
-# In the order of their use, which is that of the help.
+# In the order in which they are used; the help keeps it.
 for command in (fit, transform, evaluate, plot, map_page, info, export, demo):
     main.add_command(command)

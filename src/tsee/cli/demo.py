@@ -11,10 +11,10 @@ from tsee.cli.options import folder_option
 __all__ = ["demo"]
 
 
-@click.command(short_help="Map the bundled digits, and say how good the maps are.")
+@click.command(short_help="Map the bundled digits, and measure how good the maps are.")
 @folder_option("-o", "--output", default="tsee-demo", help="Folder for the picture and the model.")
 def demo(output: Path) -> None:
-    """Map the bundled digits, part of them held out, and say how good the maps are."""
+    """Map the bundled digits, with a third held out, and measure how good the maps are."""
     from tsee.demo import run_demo
     from tsee.persistence import check_target
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tsee.cli.options import Voice, model_argument, output_option
+from tsee.cli.options import Reporter, model_argument, output_option, quiet_option
 
 __all__ = ["export"]
 
@@ -14,11 +14,11 @@ __all__ = ["export"]
 @click.command()
 @model_argument
 @output_option("FILE", "File for the network, such as model.onnx.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
+@quiet_option
 def export(model: Path, output: Path, quiet: bool) -> None:
     """Write the network of MODEL as an ONNX file."""
     from tsee.onnx import export as export_onnx
-    from tsee.serving.placing import load_model
+    from tsee.serving import load_model
 
-    export_onnx(load_model(model, placement=None, device="cpu"), output)
-    Voice(quiet).say(f"Exported: {output}")
+    export_onnx(load_model(model, device="cpu"), output)
+    Reporter(quiet).say(f"Exported: {output}")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tsee.cli.group import INTERRUPTED, noticing_interrupts
-from tsee.cli.options import METHODS, PATH, Voice, data_argument, output_option, reading_options, voice_options
+from tsee.cli.options import METHODS, PATH, Reporter, data_argument, output_option, read_options, reporting_options
 from tsee.cli.parameters import ParameterCommand, make_estimator
+
+if TYPE_CHECKING:
+    from tsee.serving import ReadOptions
 
 __all__ = ["fit"]
 
@@ -21,16 +25,16 @@ __all__ = ["fit"]
 @output_option("MODEL", "Folder for the model; a model that is there is replaced.")
 @click.option(
     "--method",
-    type=click.Choice(list(METHODS), case_sensitive=False),
-    default=next(iter(METHODS)),
+    type=click.Choice(METHODS, case_sensitive=False),
+    default=METHODS[0],
     show_default=True,
     help="Method, by its name in the paper.",
 )
 @click.option("--fast", is_flag=True, help="Settings for speed: a smaller network and a shorter refinement.")
 @click.option("--map", "map_", type=PATH, metavar="OUT", help="Also write the map of DATA, as transform does.")
-@click.option("--resume", is_flag=True, help="Go on from the state in --checkpoint that a stopped fit has left.")
-@reading_options
-@voice_options
+@click.option("--resume", is_flag=True, help="Continue a stopped fit from the state that it left in --checkpoint.")
+@read_options
+@reporting_options
 def fit(
     data: Path,
     output: Path,
@@ -38,10 +42,7 @@ def fit(
     fast: bool,
     map_: Path | None,
     resume: bool,
-    label: str | None,
-    columns: list[str] | None,
-    drop: list[str],
-    key: str | None,
+    options: ReadOptions,
     quiet: bool,
     as_json: bool,
     **given: str | None,
@@ -49,54 +50,59 @@ def fit(
     """Learn a map of DATA and save it as the folder MODEL.
 
     DATA is .csv, .tsv (also .gz), .parquet, .npy, .npz, .h5ad, .h5 or .zarr, or a folder of .parquet or .npy files.
-    Every numeric column is a feature, but for the label and identifiers.
+    Every numeric column is a feature, except the label and identifiers.
 
-    A parameter that is none is chosen by the data, and the seed by chance; help(tsee.DtSEE) in Python has the whole
-    text of each. Ctrl-C ends the training: what was learned is saved, and the exit code is 130.
+    A parameter that is none is chosen from the data, and the seed at random; help(tsee.DtSEE) in Python describes each
+    parameter in full. Ctrl-C ends the training: what was learned is saved, and the exit code is 130.
 
     torchrun --nproc-per-node=N -m tsee fit ... spreads the rows over N processes, on one machine or many.
     """
     from tsee.distributed import joined_peers, rank, world_size
-    from tsee.files import MapWriter, open_table
+    from tsee.files import write_map
+    from tsee.fitted import fitted_map
     from tsee.persistence import check_target
-    from tsee.serving.placing import check_not_input, write_places
+    from tsee.serving import check_map_path, place_table
 
     estimator = make_estimator(method, given, fast=fast, verbose=not quiet)
     _check_resume(estimator.checkpoint, resume)
     check_target(output)
-    with joined_peers(), open_table(data, label=label, columns=columns, drop=drop, key=key) as table:
-        voice = Voice(quiet or rank() > 0, as_json and rank() == 0)
-        voice.note(table.notes, data)
+    with joined_peers(), options.open(data) as table:
+        reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0)
+        reporter.note(table.notes, data)
         if map_ is not None:
-            check_not_input(map_, table)
-            MapWriter(map_, table)  # says now what is wrong with the path
+            check_map_path(map_, table)
         start = time.perf_counter()
         with noticing_interrupts() as interrupts:
             estimator.fit(_share(table.rows))
         seconds = time.perf_counter() - start
-        # That was for this command, not for the model; and one process knows the places of its own rows only.
+        # These two were for this command and are not for the model.
         estimator.set_params(verbose=False, checkpoint=None)
-        if world_size() > 1:
-            estimator.__dict__.pop("embedding_", None)
+        if world_size() > 1:  # each process has the positions of its own rows only
+            estimator.adopt(dataclasses.replace(estimator.map_, embedding=None))
+        fitted = fitted_map(estimator)
         rows, features = table.rows.shape
+        losses = fitted.history.loss
         if rank() == 0:
             estimator.save(output)
             if interrupts:
-                voice.say(f"Interrupted after {estimator.n_iter_} epochs. What was learned is saved: {output}")
+                reporter.say(f"Interrupted after {len(losses)} epochs. What was learned is saved: {output}")
             else:
-                voice.say(f"Learned a map of {rows:,} rows with {features:,} features in {seconds:.1f} s: {output}")
+                reporter.say(f"Learned a map of {rows:,} rows with {features:,} features in {seconds:.1f} s: {output}")
             if map_ is not None:
-                write_places(estimator, table, map_, fitted=True, quiet=quiet)
-                voice.say(f"The map: {map_}")
-    voice.result(
+                if fitted.embedding is not None:
+                    write_map(map_, fitted.embedding, table)
+                else:
+                    place_table(fitted, table, map_, verbose=not quiet)
+                reporter.say(f"The map: {map_}")
+    reporter.result(
         {
             "model": output,
             "map": map_,
             "method": method,
             "rows": rows,
             "features": features,
-            "epochs": estimator.n_iter_,
-            "loss": estimator.history_["loss"][-1] if estimator.n_iter_ else None,
+            "epochs": len(losses),
+            "loss": losses[-1] if losses else None,
             "seconds": round(seconds, 3),
             "interrupted": bool(interrupts),
         }
@@ -116,15 +122,15 @@ def _share(rows: Any) -> Any:
 
 
 def _check_resume(checkpoint: str | None, resume: bool) -> None:
-    """A state that was left is taken up when told to, or when torchrun starts the command again; never by chance."""
+    """Continue from a state only with --resume, or if torchrun has restarted the command; never by accident."""
     from tsee.training.checkpoint import FILE_NAME
 
     if checkpoint is None:
         if resume:
-            raise click.UsageError("--resume goes with --checkpoint, the folder of the state to go on from.")
+            raise click.UsageError("--resume needs --checkpoint, the folder of the state to continue from.")
         return
-    again = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
-    if (Path(checkpoint) / FILE_NAME).exists() and not (resume or again):
+    restarted = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+    if (Path(checkpoint) / FILE_NAME).exists() and not (resume or restarted):
         raise click.UsageError(
-            f"{checkpoint!r} holds the state of a fit that was stopped: add --resume to go on from it, or remove it."
+            f"{checkpoint!r} holds the state of a fit that was stopped: add --resume to continue it, or remove it."
         )

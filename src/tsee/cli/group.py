@@ -1,12 +1,13 @@
-"""What holds for every command: errors and warnings in one line, and exit codes that mean something."""
+"""What all commands share: errors and warnings in one line each, and exit codes."""
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +15,7 @@ import click
 
 __all__ = ["INTERRUPTED", "Commands", "noticing_interrupts"]
 
-INTERRUPTED = 130  # what a shell makes of a program that Ctrl-C ended
+INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended, as shells have it
 
 
 class Commands(click.Group):
@@ -24,12 +25,12 @@ class Commands(click.Group):
         return list(self.commands)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # The options are told in the epilog: the help is to fit on a screen.
+        # The epilog names the options, so that the help fits on a screen.
         self.format_commands(ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _warnings_in_lines():
+            with _warnings_in_lines(lambda text: self._in_options(ctx, text)):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
@@ -39,12 +40,23 @@ class Commands(click.Group):
         except Exception as error:
             if ctx.params["debug"]:
                 raise
-            raise click.ClickException(_sentence(error)) from error
+            raise click.ClickException(self._in_options(ctx, _sentence(error))) from error
+
+    def _in_options(self, ctx: click.Context, text: str) -> str:
+        """A message of the library for users of the command: "the 'batch_size' parameter" becomes "--batch-size"."""
+
+        def option(match: re.Match[str]) -> str:
+            command = self.commands.get(ctx.invoked_subcommand or "")
+            parameters = [] if command is None else command.get_params(ctx)
+            names = {parameter.name: max(parameter.opts, key=len) for parameter in parameters}
+            return names.get(match[1], match[0])
+
+        return re.sub(r"\b[Tt]he '(\w+)' parameter(?: of \w+(?= must be))?", option, text)
 
 
 @contextmanager
 def noticing_interrupts() -> Iterator[list[int]]:
-    """Let Ctrl-C do what it does, and collect that it was pressed: a fit ends by it and returns."""
+    """Record that Ctrl-C was pressed, besides its usual effect: a fit ends its training then, and returns."""
     pressed: list[int] = []
 
     def handle(number: int, frame: Any) -> None:
@@ -52,7 +64,7 @@ def noticing_interrupts() -> Iterator[list[int]]:
         signal.default_int_handler(number, frame)
 
     main = threading.current_thread() is threading.main_thread()  # others cannot be interrupted
-    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # nor can a shell's background job
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # nor can a background job of a shell
         yield pressed
         return
     before = signal.signal(signal.SIGINT, handle)
@@ -63,21 +75,23 @@ def noticing_interrupts() -> Iterator[list[int]]:
 
 
 @contextmanager
-def _warnings_in_lines() -> Iterator[None]:
+def _warnings_in_lines(translate: Callable[[str], str]) -> Iterator[None]:
+    """Print each warning as one line, with its text translated."""
+
     def show(message: Warning | str, *rest: Any, **named: Any) -> None:
         import tqdm
 
-        # Above a progress bar, not in the midst of it.
-        tqdm.tqdm.write(f"Warning: {_line(message)}", file=sys.stderr)
+        # Above a progress bar instead of in the middle of it.
+        tqdm.tqdm.write(f"Warning: {translate(_line(message))}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)  # which those of tsee.exceptions are
+        warnings.simplefilter("always", UserWarning)  # the warnings of tsee.exceptions are such
         warnings.showwarning = show
         yield
 
 
 def _sentence(error: Exception) -> str:
-    """What is wrong, in one line: an error of the user's making explains itself, another is a mistake in tsee."""
+    """An error in one line; one that tsee does not raise on purpose is said to be unexpected."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename!r}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):
@@ -85,7 +99,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, (ValueError, ImportError, OSError)):
         return _line(error)
     name = type(error).__name__
-    return f"{name}: {_line(error).rstrip('.')}. This was not foreseen: `tsee --debug ...` shows where it happened."
+    return f"{name}: {_line(error).rstrip('.')}. This is unexpected: `tsee --debug ...` shows where it happened."
 
 
 def _line(message: object) -> str:

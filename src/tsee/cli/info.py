@@ -8,44 +8,51 @@ from typing import Any
 
 import click
 
-from tsee.cli.options import METHODS, Voice, model_argument
+from tsee.cli.options import Reporter, json_option, model_argument
 
 __all__ = ["info"]
 
 
 @click.command()
 @model_argument
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of text.")
+@json_option
 def info(model: Path, as_json: bool) -> None:
-    """Say what MODEL is: its method, its data, its parameters."""
+    """Describe MODEL: its method, its data and its parameters."""
     facts = _facts(model)
-    voice = Voice(quiet=False, as_json=as_json)
-    voice.result(facts)
-    voice.say(*(f"{name:14}{value}" for name, value in _lines(facts)))
+    reporter = Reporter(quiet=False, as_json=as_json)
+    reporter.result(facts)
+    reporter.say(*(f"{name:14}{value}" for name, value in _lines(facts)))
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    from tsee.estimators import ESTIMATORS
+    from tsee.estimators import METHODS
+    from tsee.exceptions import ModelError
     from tsee.persistence import describe
 
     config = describe(folder)
-    defaults = ESTIMATORS[config["estimator"]]().get_params(deep=False)
+    named = {estimator.__name__: (method, estimator) for method, estimator in METHODS.items()}
+    if config["method"] not in named:
+        raise ModelError(
+            f"The model in {str(folder)!r} is a {config['method']!r}, which this version of tsee does not know."
+        )
+    method, estimator = named[config["method"]]
+    defaults = estimator().get_params(deep=False)
     losses = config["history"]["loss"]
-    rows, dimensions = config["shapes"]["embedding"]
+    embedding = config["shapes"].get("embedding")
     exemplars = config["shapes"].get("exemplars.inputs")
     files = [path for path in folder.iterdir() if path.is_file()]
     saved = max(path.stat().st_mtime for path in files)
     return {
         "model": str(folder),
-        "method": next(method for method, name in METHODS.items() if name == config["estimator"]),
+        "method": method,
         "tsee_version": config["tsee_version"],
         "saved": datetime.fromtimestamp(saved).astimezone().isoformat(timespec="seconds"),
-        "rows": rows,
-        "features": config["n_features_in"],
-        "feature_names": config["feature_names_in"],
-        "dimensions": dimensions,
+        "rows": None if embedding is None else embedding[0],
+        "features": config["n_features"],
+        "feature_names": config["feature_names"],
+        "dimensions": config["n_components"],
         "exemplars": None if exemplars is None else exemplars[0],
-        "placement": config["parameters"].get("placement") or config["placement"] or "forward",
+        "placement": config["parameters"].get("placement") or config["placement"],
         "perplexity": config["perplexity"],
         "epochs": len(losses),
         "loss": losses[-1] if losses else None,
@@ -62,7 +69,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     lines = {
         "method": facts["method"],
         "saved": f"{facts['saved'].replace('T', ' ')} by tsee {facts['tsee_version']}",
-        "rows": f"{facts['rows']:,}",
+        "rows": "unknown: their positions were not kept" if facts["rows"] is None else f"{facts['rows']:,}",
         "features": features,
         "dimensions": str(facts["dimensions"]),
         "exemplars": None if facts["exemplars"] is None else f"{facts['exemplars']:,}",
@@ -77,7 +84,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _same(saved: Any, default: Any) -> bool:
-    """A saved parameter has come through JSON, which knows lists only."""
+    """Whether a saved parameter has its default value; JSON has turned tuples into lists."""
     return bool(saved == (list(default) if isinstance(default, tuple) else default))
 
 

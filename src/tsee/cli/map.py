@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsee.cli.options import Voice, data_argument, model_argument, output_option, placing_options, reading_options
+from tsee.cli.options import (
+    Reporter,
+    check_writable,
+    data_argument,
+    model_argument,
+    output_option,
+    placing_options,
+    quiet_option,
+    read_options,
+)
+
+if TYPE_CHECKING:
+    from tsee.serving import ReadOptions
 
 __all__ = ["map_page"]
 
@@ -27,66 +39,59 @@ def _shape(text: str) -> tuple[int, int]:
 @output_option("PAGE", "Page to write: .html.")
 @click.option("--title", help="Title of the page.")
 @click.option("--images", type=_shape, metavar="HxW", help="Rows are gray pictures of this size: show them.")
-@reading_options
+@read_options
 @placing_options
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
+@quiet_option
 def map_page(
     model: Path,
     data: Path,
     output: Path,
     title: str | None,
     images: tuple[int, int] | None,
-    label: str | None,
-    columns: list[str] | None,
-    drop: list[str],
-    key: str | None,
+    options: ReadOptions,
     placement: str | None,
     device: str,
     quiet: bool,
 ) -> None:
     """Write the map of DATA as one page to look at, search and select in.
 
-    PAGE is one file that opens in any browser, offline. It has the label and what was kept aside of DATA, and the
-    network of MODEL: rows of a CSV file that is dropped on it are placed there, and leave it no more than the map does.
+    PAGE is one file that opens in any browser, offline. It contains the map, the label and the other columns of DATA
+    that are not features, and the network of MODEL. Drop a CSV file on the page to place its rows: they stay in the
+    browser.
     """
     import numpy as np
 
     from tsee.explorer import write_map_page
-    from tsee.files.errors import obstacle
-    from tsee.serving.placing import load_model, open_matching, placed
+    from tsee.serving import load_model, open_matching, place_blocks
 
-    if output.suffix.lower() not in (".html", ".htm"):
-        raise click.BadParameter(f"{str(output)!r} must end in .html.", param_hint="'-o' / '--output'")
-    reason = "it is a folder" if output.is_dir() else obstacle(output.resolve())
-    if reason is not None:
-        raise ValueError(f"The page cannot be written to {str(output)!r} ({reason}): choose another place.")
-    voice = Voice(quiet)
-    estimator = load_model(model, placement=placement, device=device)
-    with open_matching(estimator, data, label=label, columns=columns, drop=drop, key=key) as table:
-        voice.note(table.notes, data)
+    check_writable(output, "page", (".html", ".htm"))
+    reporter = Reporter(quiet)
+    fitted = load_model(model, placement=placement, device=device)
+    with open_matching(fitted, data, options) as table:
+        reporter.note(table.notes, data)
         if images is not None and images[0] * images[1] != table.rows.shape[1]:
             raise click.BadParameter(
-                f"{images[0]}x{images[1]} pictures have {images[0] * images[1]} features, and the rows have "
+                f"{images[0]}x{images[1]} pictures have {images[0] * images[1]} features, but the rows have "
                 f"{table.rows.shape[1]}.",
                 param_hint="'--images'",
             )
-        places: list[np.ndarray] = []
+        positions: list[np.ndarray] = []
         pictures: list[Any] = []
-        for _, block, found in placed(estimator, table, quiet=quiet):
-            places.append(found)
+        for block in place_blocks(fitted, table, verbose=not quiet):
+            positions.append(block.positions)
             if images is not None:
-                dense = block.toarray() if table.rows.sparse else np.asarray(block)
+                dense = block.values.toarray() if table.rows.sparse else np.asarray(block.values)
                 pictures.append(dense.reshape(-1, *images))
-        known = table.kept(0, len(table))
-        ordered = {name: known[name] for name in sorted(known, key=lambda name: name != table.label_name)}
+        columns = table.kept(0, len(table))
+        label_first = {name: columns[name] for name in sorted(columns, key=lambda name: name != table.label_name)}
         output.parent.mkdir(parents=True, exist_ok=True)
         write_map_page(
-            estimator,
-            np.concatenate(places),
+            fitted,
+            np.concatenate(positions),
             output,
-            columns=ordered or None,
+            columns=label_first or None,
             features=table.feature_names,
             images=np.concatenate(pictures) if pictures else None,
             title=title,
         )
-    voice.say(f"Wrote {len(table):,} points: {output} ({output.stat().st_size / 1e6:.1f} MB)")
+    reporter.say(f"Wrote {len(table):,} points: {output} ({output.stat().st_size / 1e6:.1f} MB)")

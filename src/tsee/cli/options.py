@@ -1,8 +1,9 @@
-"""Arguments and options that several commands share, and how they speak."""
+"""Arguments and options that several commands share, and how commands report what they did."""
 
 from __future__ import annotations
 
 import csv
+import functools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,25 +14,28 @@ import click
 __all__ = [
     "METHODS",
     "PATH",
-    "Voice",
+    "Reporter",
+    "check_writable",
     "data_argument",
     "folder_option",
+    "json_option",
     "model_argument",
     "output_option",
     "placing_options",
-    "reading_options",
-    "voice_options",
+    "quiet_option",
+    "read_options",
+    "reporting_options",
 ]
 
-# The methods by the paper's names, and the estimators that implement them.
-METHODS = {"dt-see": "DtSEE", "hot-see": "HotSEE", "pt-sne": "PtSNE", "hot-sne": "HotSNE"}
+# The names in `tsee.estimators.METHODS`, which help and completion need without importing torch.
+METHODS = ("dt-see", "hot-see", "pt-sne", "hot-sne")
 PATH = click.Path(path_type=Path)
 
 Function = Callable[..., Any]
 
 
 def _names(text: str) -> list[str]:
-    """Names with commas between; one that has a comma in it stands in quotes.
+    """Names separated by commas; a name that contains a comma is in quotes.
 
     >>> _names('width, "length, in cm"')
     ['width', 'length, in cm']
@@ -40,7 +44,7 @@ def _names(text: str) -> list[str]:
 
 
 def _together(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
-    """Several options as one decorator, in the order in which the help names them."""
+    """Several options as one decorator, in the order in which the help lists them."""
 
     def decorate(function: Function) -> Function:
         for option in reversed(options):
@@ -64,15 +68,28 @@ def output_option(metavar: str, help: str) -> Callable[[Function], Function]:
 data_argument = click.argument("data", type=PATH)
 model_argument = click.argument("model", type=PATH)
 
-reading_options = _together(
-    click.option("--label", metavar="COLUMN", help="Column that is no feature and goes beside the map."),
-    click.option("--columns", type=_names, metavar="A,B,...", help="The features, in this order."),
-    click.option("--drop", type=_names, default="", metavar="A,B,...", help="Columns to leave out altogether."),
-    click.option(
-        "--key",
-        help="Which array of an .npz, .h5 or .zarr file; of an .h5ad file X, X_pca, layers/counts and the like.",
-    ),
-)
+
+def read_options(command: Function) -> Function:
+    """The options for reading a data file, which the command gets as one argument ``options``."""
+
+    @functools.wraps(command)
+    def collected(
+        *, label: str | None, columns: list[str] | None, drop: list[str], key: str | None, **others: Any
+    ) -> Any:
+        from tsee.serving.matching import ReadOptions
+
+        return command(options=ReadOptions(label, columns, drop, key), **others)
+
+    return _together(
+        click.option("--label", metavar="COLUMN", help="Column that is not a feature and goes with the map."),
+        click.option("--columns", type=_names, metavar="A,B,...", help="The features, in this order."),
+        click.option("--drop", type=_names, default="", metavar="A,B,...", help="Columns to leave out."),
+        click.option(
+            "--key",
+            help="Which array of an .npz, .h5 or .zarr file; for an .h5ad file X, X_pca, layers/counts and so on.",
+        ),
+    )(collected)
+
 
 placing_options = _together(
     click.option(
@@ -83,38 +100,50 @@ placing_options = _together(
     click.option("--device", default="auto", show_default=True, help="Where the network runs, such as cpu or cuda."),
 )
 
-voice_options = _together(
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object in place of text."),
-)
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+reporting_options = _together(quiet_option, json_option)
 
 
-class Voice:
-    """How a command speaks: results to standard output, as text or as one JSON object; notes to standard error.
+class Reporter:
+    """Prints what a command did: results to standard output, as text or as one JSON object; notes to standard error.
 
     Parameters
     ----------
     quiet : bool
-        Only warnings and errors, and the JSON object if asked for.
+        Print only warnings and errors, and the JSON object if it was asked for.
     as_json : bool
-        A JSON object in place of text.
+        Print a JSON object instead of text.
     """
 
     def __init__(self, quiet: bool, as_json: bool = False) -> None:
         self.quiet, self.as_json = quiet, as_json
 
     def note(self, notes: Sequence[str], source: object) -> None:
-        """What should be known of a file, in one line."""
+        """Print what a user should know about a file, in one line."""
         if notes and not self.quiet:
             click.echo(f"Note on {str(source)!r}: {' '.join(notes)}", err=True)
 
     def say(self, *lines: str) -> None:
-        """Text for a human."""
+        """Print text for a person."""
         if not (self.quiet or self.as_json):
             for line in lines:
                 click.echo(line)
 
     def result(self, values: dict[str, Any]) -> None:
-        """The whole result for a machine."""
+        """Print the whole result for a program."""
         if self.as_json:
             click.echo(json.dumps(values, default=str, allow_nan=False))
+
+
+def check_writable(path: Path, what: str, extensions: Sequence[str]) -> None:
+    """Raise an error, before the work, if a picture or page cannot be written to ``path``."""
+    from tsee.files.errors import obstacle
+
+    if path.suffix.lower() not in extensions:
+        *others, last = extensions
+        allowed = f"{', '.join(others)} or {last}" if others else last
+        raise click.BadParameter(f"{str(path)!r} must end in {allowed}.", param_hint="'-o' / '--output'")
+    reason = "it is a folder" if path.is_dir() else obstacle(path.resolve())
+    if reason is not None:
+        raise ValueError(f"The {what} cannot be written to {str(path)!r} ({reason}): choose another path.")

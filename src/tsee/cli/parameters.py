@@ -1,6 +1,6 @@
-"""Every parameter of the estimators as an option, made from their signatures and the table of their texts.
+"""Every parameter of the estimators as an option, made from their signatures and the table of their descriptions.
 
-The estimators, and torch with them, are imported when these options are needed, not before.
+The estimators, and torch with them, are imported only when these options are needed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tsee.cli.options import METHODS
 
 __all__ = ["ParameterCommand", "make_estimator"]
 
-# Not for a command line: a module of the user's, and what --quiet is for.
-LEFT_OUT = ("network", "verbose")
-# What the table says for Python, as a command line has it.
+# Not options: a network of the user's own is a Python object, and --quiet sets "verbose".
+NOT_OPTIONS = ("network", "verbose")
+# How the table describes values in Python, and how to say it on a command line.
 PHRASES = {
-    "a list or tuple of integers of at least 1": "integers of at least 1 with commas between, such as 512,512",
+    "a list or tuple of integers of at least 1": "integers of at least 1 separated by commas, such as 512,512",
     ", a numpy RandomState or None": " or none",
     "None": "none",
     "``": "",
@@ -33,26 +33,27 @@ METAVARS = {
     "a torch device": "DEVICE",
     "a path": "FOLDER",
 }
-LITTLE = "tsee.cli.parameters.little"
+# In the context of a command: leave out the options for the parameters.
+OWN_OPTIONS_ONLY = "tsee.cli.parameters.own_options_only"
 
 
 class ParameterCommand(click.Command):
-    """A command that takes, besides its own options, the parameters of all estimators."""
+    """A command that takes the parameters of all estimators, in addition to its own options."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         *own, help_option = super().get_params(ctx)
-        return [*own, *([] if ctx.meta.get(LITTLE) else _options()), help_option]
+        return [*own, *([] if ctx.meta.get(OWN_OPTIONS_ONLY) else _options()), help_option]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # To complete a path or an option of the command's own, the parameters are not needed.
+        # Completing a path or one of the command's own options needs no parameters.
         own = {name for option in super().get_params(ctx) for name in option.opts}
-        ctx.meta[LITTLE] = ctx.resilient_parsing and not any(
+        ctx.meta[OWN_OPTIONS_ONLY] = ctx.resilient_parsing and not any(
             arg.startswith("--") and arg.partition("=")[0] not in own for arg in args
         )
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        ctx.meta[LITTLE] = ctx.meta[LITTLE] and not incomplete.startswith("-")
+        ctx.meta[OWN_OPTIONS_ONLY] = ctx.meta[OWN_OPTIONS_ONLY] and not incomplete.startswith("-")
         return super().shell_complete(ctx, incomplete)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -67,7 +68,7 @@ class ParameterCommand(click.Command):
 
 
 class _ParameterOption(click.Option):
-    """An option that stands for a parameter; its value is text until the method is known."""
+    """An option for a parameter; its value is text until the method is known."""
 
     def __init__(self, name: str, **given: Any) -> None:
         from tsee.estimators.parameters import PARAMETERS
@@ -79,16 +80,16 @@ class _ParameterOption(click.Option):
         everywhere = len(self.methods) == len(METHODS)
         self.section = "Parameters of every method" if everywhere else f"Parameters of {' and '.join(self.methods)}"
         first = re.split(r"[.:;]\s", _for_command_line(self.parameter.text))[0].rstrip(".")
-        super().__init__(
-            [f"--{name.replace('_', '-')}"],
-            metavar=self._metavar(),
-            help=f"{first}. [default: {self._default()}]",
-            **given,
-        )
+        if self.parameter.must_be == "True or False":  # False by default; the option switches it on
+            given |= {"is_flag": True, "flag_value": "true", "default": None}
+            given["help"] = re.sub("^Whether to (.)", lambda found: found[1].upper(), f"{first}.")
+        else:
+            given |= {"metavar": self._metavar(), "help": f"{first}. [default: {self._default()}]"}
+        super().__init__([f"--{name.replace('_', '-')}"], **given)
 
     @property
     def choices(self) -> list[str]:
-        """The values, where there are but a few."""
+        """The possible values, if there are only a few."""
         must_be = self.parameter.must_be
         if not must_be.startswith('"'):
             return []
@@ -112,14 +113,14 @@ class _ParameterOption(click.Option):
         return [CompletionItem(choice) for choice in self.choices if choice.startswith(incomplete)]
 
     def value(self, text: str, method: str) -> Any:
-        """The text as a value of the parameter, checked."""
+        """Convert the text to a value of the parameter, and check it."""
         if method not in self.methods:
             raise click.UsageError(
                 f"{self.opts[0]} is a parameter of {' and '.join(self.methods)}, not of {method}: leave it out, or "
                 "choose another --method."
             )
-        is_path = self.parameter.must_be.startswith("a path")  # of which one may be called 7
-        value = text if is_path else _parse(text, many=isinstance(self.methods[method], tuple))
+        is_path = self.parameter.must_be.startswith("a path")  # a folder may be called 7
+        value = text if is_path else _parse(text, several=isinstance(self.methods[method], tuple))
         if not self.parameter.accepts(value):
             must_be = _for_command_line(self.parameter.must_be)
             raise click.BadParameter(f"It must be {must_be}. Got {text!r} instead.", param=self)
@@ -127,54 +128,53 @@ class _ParameterOption(click.Option):
 
 
 def make_estimator(method: str, given: dict[str, str | None], *, fast: bool = False, **fixed: Any) -> Any:
-    """The estimator of a method with the parameters whose options were given.
+    """Make the estimator of a method, with the parameters whose options were given.
 
     Parameters
     ----------
     method : str
         One of `METHODS`.
     given : dict of str to str or None
-        The text of each option, None where it was not given.
+        The text of each option, None if it was not given.
     fast : bool
-        With the method's settings for speed in place of the defaults.
+        Use the method's settings for speed instead of the defaults.
     fixed : dict
         Parameters that have no option.
     """
-    import tsee.estimators
+    from tsee.estimators import METHODS as ESTIMATORS
 
     values = {
         option.name: option.value(text, method)
         for option in _options()
         if option.name is not None and (text := given[option.name]) is not None
     }
-    estimator = getattr(tsee.estimators, METHODS[method])
+    estimator = ESTIMATORS[method]
     if fast and not hasattr(estimator, "fast"):
-        raise click.UsageError(f"--fast goes with dt-see and hot-see: {method} has no settings for speed.")
+        raise click.UsageError(f"{method} has no settings for speed: leave out --fast, which dt-see and hot-see have.")
     return (estimator.fast if fast else estimator)(**values, **fixed)
 
 
 @functools.cache
 def _signatures() -> dict[str, dict[str, inspect.Parameter]]:
-    import tsee.estimators
+    from tsee.estimators import METHODS as ESTIMATORS
 
-    return {
-        method: dict(inspect.signature(getattr(tsee.estimators, name)).parameters) for method, name in METHODS.items()
-    }
+    return {method: dict(inspect.signature(ESTIMATORS[method]).parameters) for method in METHODS}
 
 
 @functools.cache
 def _options() -> list[_ParameterOption]:
-    """Those of every method first, then those of some."""
-    names = dict.fromkeys(name for arguments in _signatures().values() for name in arguments if name not in LEFT_OUT)
+    """The options for all parameters: first those that every method has."""
+    names = dict.fromkeys(name for arguments in _signatures().values() for name in arguments if name not in NOT_OPTIONS)
     options = [_ParameterOption(name) for name in names]
     return sorted(options, key=lambda option: -len(option.methods))
 
 
-def _parse(text: str, *, many: bool = False) -> Any:
-    if many:
+def _parse(text: str, *, several: bool = False) -> Any:
+    if several:
         return tuple(_parse(part) for part in text.split(",") if part.strip())
-    if text.strip().lower() == "none":
-        return None
+    words = {"none": None, "true": True, "false": False}
+    if (word := text.strip().lower()) in words:
+        return words[word]
     for kind in (int, float):
         try:
             return kind(text)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsee.cli.options import PATH, Voice, output_option, placing_options, reading_options
+from tsee.cli.options import (
+    PATH,
+    Reporter,
+    check_writable,
+    output_option,
+    placing_options,
+    quiet_option,
+    read_options,
+)
+
+if TYPE_CHECKING:
+    from tsee.serving import ReadOptions
 
 __all__ = ["plot"]
-
-ENDINGS = (".png", ".svg", ".pdf")
 
 
 @click.command()
@@ -20,85 +30,86 @@ ENDINGS = (".png", ".svg", ".pdf")
 @output_option("PICTURE", "Picture to write: .png, .svg or .pdf.")
 @click.option("--title", help="Title of the picture.")
 @click.option("--point-size", type=float, help="Diameter of a point in 1/72 inch. [default: by their number]")
-@reading_options
+@read_options
 @placing_options
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
+@quiet_option
 def plot(
     model: Path,
     data: Path | None,
     output: Path,
     title: str | None,
     point_size: float | None,
-    label: str | None,
-    columns: list[str] | None,
-    drop: list[str],
-    key: str | None,
+    options: ReadOptions,
     placement: str | None,
     device: str,
     quiet: bool,
 ) -> None:
     """Draw a map, its points colored by --label.
 
-    The map is that of MODEL's own rows, that of the rows of DATA on it, or a file MAP that transform wrote.
+    With MODEL alone, the map shows the rows that the model was fitted with; with MODEL and DATA, the rows of DATA. MAP
+    is a file that transform wrote.
     """
     from tsee.plots import scatter
 
-    _check_picture(output)
-    voice = Voice(quiet)
-    reading = dict(label=label, columns=columns, drop=drop, key=key)
+    check_writable(output, "picture", (".png", ".svg", ".pdf"))
+    reporter = Reporter(quiet)
     if (model / "config.json").exists() or not model.exists():
-        places, labels = _map_of_model(model, data, voice, placement, device, reading)
+        if data is None:
+            positions, labels = _rows_of_fit(model, options), None
+        else:
+            positions, labels = _rows_of_data(model, data, options, placement, device, reporter)
     elif data is not None:
-        raise click.UsageError(f"'{model}' is not a model. Of a map, name the file alone; DATA goes with a model.")
+        raise click.UsageError(f"'{model}' is not a model. To draw a map, name its file alone; DATA goes with a model.")
     else:
-        places, labels = _map_of_file(model, voice, reading)
-    if places.shape[1] != 2:
-        raise ValueError(f"The map has {places.shape[1]} dimensions, and a picture two: fit with --n-components 2.")
+        positions, labels = _rows_of_map(model, options)
+    if positions.shape[1] != 2:
+        raise ValueError(f"The map has {positions.shape[1]} dimensions, a picture has two: fit with --n-components 2.")
     output.parent.mkdir(parents=True, exist_ok=True)
-    scatter(places, labels, path=output, title=title, point_size=point_size)
-    voice.say(f"Drew {len(places):,} points: {output}")
+    scatter(positions, labels, path=output, title=title, point_size=point_size)
+    reporter.say(f"Drew {len(positions):,} points: {output}")
 
 
-def _map_of_model(
-    folder: Path, data: Path | None, voice: Voice, placement: str | None, device: str, reading: dict[str, Any]
+def _rows_of_fit(folder: Path, options: ReadOptions) -> Any:
+    """The positions that a model keeps."""
+    from tsee.exceptions import ModelError
+    from tsee.serving import load_model
+
+    if any(dataclasses.astuple(options)):
+        raise click.UsageError("A model keeps no labels and columns: name the DATA that has them, after the model.")
+    embedding = load_model(folder, device="cpu").embedding
+    if embedding is None:
+        raise ModelError(
+            f"The model in {str(folder)!r} keeps no positions of the rows that it was fitted with: name the DATA to "
+            "draw, after the model."
+        )
+    return embedding
+
+
+def _rows_of_data(
+    folder: Path, data: Path, options: ReadOptions, placement: str | None, device: str, reporter: Reporter
 ) -> tuple[Any, Any]:
+    """The positions of the rows of a file, and their labels."""
     import numpy as np
 
-    from tsee.serving.placing import load_model, open_matching, placed
+    from tsee.serving import load_model, open_matching, place_blocks
 
-    model = load_model(folder, placement=placement, device=device)
-    if data is None:
-        if any(reading.values()):
-            raise click.UsageError("A model keeps no labels and columns: name the DATA that has them, after the model.")
-        return model.embedding_, None
-    with open_matching(model, data, **reading) as table:
-        voice.note(table.notes, data)
-        return np.concatenate([places for _, _, places in placed(model, table, quiet=voice.quiet)]), table.label
+    fitted = load_model(folder, placement=placement, device=device)
+    with open_matching(fitted, data, options) as table:
+        reporter.note(table.notes, data)
+        blocks = place_blocks(fitted, table, verbose=not reporter.quiet)
+        return np.concatenate([block.positions for block in blocks]), table.label
 
 
-def _map_of_file(path: Path, voice: Voice, reading: dict[str, Any]) -> tuple[Any, Any]:
+def _rows_of_map(path: Path, options: ReadOptions) -> tuple[Any, Any]:
+    """The positions and labels in a file that transform wrote."""
     from tsee.exceptions import UnnamedColumnsError
-    from tsee.files import open_table
 
-    given = {name: value for name, value in reading.items() if name != "columns"}
-    columns = reading["columns"] or ["tsee0", "tsee1"]
-    if reading["key"] is None and path.suffix.lower() == ".h5ad":
-        given["key"] = "X_tsee"
+    if options.key is None and path.suffix.lower() == ".h5ad":
+        options = dataclasses.replace(options, key="X_tsee")
     try:
-        table = open_table(path, columns=columns, **given)
+        table = dataclasses.replace(options, columns=options.columns or ["tsee0", "tsee1"]).open(path)
     except UnnamedColumnsError:
-        table = open_table(path, **given)
+        table = dataclasses.replace(options, columns=None).open(path)
     with table:
         block = table.rows[:]
         return block.toarray() if table.rows.sparse else block, table.label
-
-
-def _check_picture(path: Path) -> None:
-    """Say what is wrong with the path before the work, not after it."""
-    from tsee.files.errors import obstacle
-
-    if path.suffix.lower() not in ENDINGS:
-        raise click.BadParameter(f"{str(path)!r} must end in .png, .svg or .pdf.", param_hint="'-o' / '--output'")
-    reason = "it is a folder" if path.is_dir() else obstacle(path.resolve())
-    if reason is not None:
-        raise ValueError(f"The picture cannot be written to {str(path)!r} ({reason}): choose another place.")

@@ -4,43 +4,40 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from tsee.cli.options import (
-    Voice,
+    Reporter,
     data_argument,
     model_argument,
     output_option,
     placing_options,
-    reading_options,
-    voice_options,
+    read_options,
+    reporting_options,
 )
 
-__all__ = ["transform"]
+if TYPE_CHECKING:
+    from tsee.serving import FolderResult, ReadOptions
 
-# The endings of maps that can have a column more.
-WITH_COLUMNS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+__all__ = ["transform"]
 
 
 @click.command()
 @model_argument
 @data_argument
 @output_option("OUT", "File for the map: .csv, .tsv (also .gz), .parquet, .npy, .npz or .h5ad; or a folder.")
-@click.option("--novelty", is_flag=True, help="Add how unlike the data of fit each row is, from 0 to 1.")
-@reading_options
+@click.option("--novelty", is_flag=True, help="Add a column: how unlike the data of fit each row is, from 0 to 1.")
+@read_options
 @placing_options
-@voice_options
+@reporting_options
 def transform(
     model: Path,
     data: Path,
     output: Path,
     novelty: bool,
-    label: str | None,
-    columns: list[str] | None,
-    drop: list[str],
-    key: str | None,
+    options: ReadOptions,
     placement: str | None,
     device: str,
     quiet: bool,
@@ -48,81 +45,56 @@ def transform(
 ) -> None:
     """Place the rows of DATA on the map of MODEL.
 
-    The columns are matched by name with those that the model was fitted with; --columns names others, in that order.
-    OUT has the identifiers, the label, and the places as tsee0 and tsee1; an .h5ad file is a copy of DATA with the
-    places as obsm["X_tsee"]. Rows are read, placed and written in blocks, so DATA may be larger than memory. OUT is
-    there whole or not at all. With --novelty a column of that name says what share of the rows that the model was
-    fitted with lie nearer to their exemplars: above 0.99, a row hardly belongs on the map.
+    Columns are matched by name with the features of the model. If they have other names, list them with --columns in
+    the model's order. OUT has the identifiers, the label, and the positions as tsee0 and tsee1; an .h5ad file is a
+    copy of DATA with the positions as obsm["X_tsee"]. Rows are read, placed and written in blocks, so DATA can be
+    larger than memory. OUT appears when it is complete. With --novelty a column of that name says what share of the
+    rows of fit lie nearer to their exemplars: above 0.99, a row hardly belongs on the map.
 
-    Where DATA is a folder and OUT a name without an ending, OUT becomes a folder with a map for each file of DATA.
-    Those that are there already are left alone, so the command can be given again after it was stopped, and any
-    number of workers can be given it at once, on one machine or on many that share the disk.
+    If DATA is a folder and OUT has no file extension, OUT becomes a folder with a map for each file of DATA. Files
+    that have a map already are skipped. So you can run the command again after it was stopped, and any number of
+    workers can run it at once, on one machine or on many that share the disk.
     """
-    from tsee.serving.placing import load_model
-    from tsee.serving.shards import is_folder_of_maps
+    from tsee.serving import becomes_folder_of_maps, load_model, open_matching, place_folder, place_table
 
-    voice = Voice(quiet, as_json)
-    estimator = load_model(model, placement=placement, device=device)
-    if novelty and not hasattr(estimator, "novelty"):
-        raise ValueError(f"A {type(estimator).__name__} has no exemplars by which to tell --novelty.")
-    reading: dict[str, Any] = {"label": label, "columns": columns, "drop": drop, "key": key}
+    reporter = Reporter(quiet, as_json)
     start = time.perf_counter()
-    if is_folder_of_maps(data, output):
-        _place_folder(voice, estimator, model, data, output, reading, novelty=novelty, start=start)
+    if becomes_folder_of_maps(data, output):
+        result = place_folder(
+            model,
+            data,
+            output,
+            options,
+            placement=placement,
+            novelty=novelty,
+            device=device,
+            verbose=not quiet,
+            on_first_table=lambda table: reporter.note(table.notes, table.source),
+        )
+        _report_folder(reporter, result, output, time.perf_counter() - start)
         return
-    rows = _place_file(voice, estimator, data, output, reading, novelty=novelty, quiet=quiet)
+    fitted = load_model(model, placement=placement, device=device)
+    with open_matching(fitted, data, options) as table:
+        reporter.note(table.notes, data)
+        place_table(fitted, table, output, novelty=novelty, verbose=not quiet)
+        n_rows = len(table)
     seconds = time.perf_counter() - start
-    voice.say(f"Placed {rows:,} rows in {seconds:.1f} s: {output}")
-    voice.result({"map": output, "rows": rows, "seconds": round(seconds, 3)})
+    reporter.say(f"Placed {n_rows:,} rows in {seconds:.1f} s: {output}")
+    reporter.result({"map": output, "rows": n_rows, "seconds": round(seconds, 3)})
 
 
-def _place_file(
-    voice: Voice, estimator: Any, data: Path, output: Path, reading: dict[str, Any], *, novelty: bool, quiet: bool
-) -> int:
-    """Write the map of one file, and give the number of its rows."""
+def _report_folder(reporter: Reporter, result: FolderResult, output: Path, seconds: float) -> None:
     from tsee.exceptions import DataFileError
-    from tsee.files import MapWriter
-    from tsee.serving.placing import check_not_input, open_matching, write_places
 
-    if novelty and not output.name.lower().endswith(WITH_COLUMNS):
-        raise DataFileError(f"--novelty adds a column, which {str(output)!r} has no place for: use text or Parquet.")
-    with open_matching(estimator, data, **reading) as table:
-        voice.note(table.notes, data)
-        check_not_input(output, table)
-        MapWriter(output, table)  # says now what is wrong with the path
-        write_places(estimator, table, output, novelty=novelty, quiet=quiet)
-        return len(table)
-
-
-def _place_folder(
-    voice: Voice,
-    estimator: Any,
-    model: Path,
-    data: Path,
-    output: Path,
-    reading: dict[str, Any],
-    *,
-    novelty: bool,
-    start: float,
-) -> None:
-    """Write a map for each file of a folder."""
-    from tsee.exceptions import DataFileError
-    from tsee.serving.shards import fingerprint, place_shards
-
-    notes = iter([voice])  # of the first file only: the others are alike
-    silent = Voice(quiet=True)
-    placement = getattr(estimator, "placement", None) or getattr(estimator, "placement_", "forward")
-    made_by = {"model": fingerprint(model), "placement": placement, "novelty": novelty, **reading}
-
-    def place(file: Path, target: Path) -> int:
-        return _place_file(next(notes, silent), estimator, file, target, reading, novelty=novelty, quiet=True)
-
-    done = place_shards(place, data, output, made_by, quiet=voice.quiet)
-    seconds = time.perf_counter() - start
-    if done.failed:
-        raise DataFileError(f"{len(done.failed)} of the files could not be placed, all others are. {done.failed[0]}")
-    voice.say(f"Placed {done.rows:,} rows of {done.placed:,} files in {seconds:.1f} s: {output}")
-    if done.done_before or done.elsewhere:
-        voice.say(f"There already: {done.done_before:,} files. In the hands of other workers: {done.elsewhere:,}.")
-    counts = {"placed": done.placed, "there_already": done.done_before, "in_other_hands": done.elsewhere}
-    voice.result({"maps": output, "rows": done.rows, "files": counts, "seconds": round(seconds, 3)})
+    if result.failures:
+        raise DataFileError(
+            f"{len(result.failures):,} of the files could not be placed; all the others were. {result.failures[0]}"
+        )
+    reporter.say(f"Placed {result.n_rows:,} rows of {result.n_placed:,} files in {seconds:.1f} s: {output}")
+    if result.n_already_placed or result.n_elsewhere:
+        reporter.say(
+            f"Files that had a map already: {result.n_already_placed:,}. Files that other workers are placing: "
+            f"{result.n_elsewhere:,}."
+        )
+    counts = {"placed": result.n_placed, "already_placed": result.n_already_placed, "elsewhere": result.n_elsewhere}
+    reporter.result({"maps": output, "rows": result.n_rows, "files": counts, "seconds": round(seconds, 3)})

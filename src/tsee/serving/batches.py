@@ -1,4 +1,4 @@
-"""Placing rows in the engines that hand data out in batches: Ray Data, Dask, Spark and the like."""
+"""Placing rows in engines that process data in batches: Ray Data, Dask, Spark and others."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from typing import Any
 
 import numpy as np
 
-from tsee.data import without_names
-from tsee.estimators.loading import load
+from tsee.fitted import FittedMap
+from tsee.serving.placing import load_model
 
 __all__ = ["transform_batches"]
 
-# A process that is handed many batches loads a model once.
-_MODELS: dict[tuple[Any, ...], Any] = {}
+# A process that gets many batches loads a model once.
+_MODELS: dict[tuple[Any, ...], FittedMap] = {}
 _LOADING = threading.Lock()
 
 
-class transform_batches:  # noqa: N801 - it is called as a function is
+class transform_batches:  # noqa: N801 - it is used like a function
     """A function that places the rows of a batch, for engines that map a function over batches.
 
-    What is sent to the workers is the path of the model alone, made absolute: each process loads the model when it
-    meets its first batch. The batch comes back with the places in ``tsee0``, ``tsee1`` and so on, in place of its
-    features, beside its other columns.
+    Only the absolute path of the model is sent to the workers: each process loads the model when it gets its first
+    batch. In the result, the positions ``tsee0``, ``tsee1`` and so on replace the features; other columns are kept.
 
     Parameters
     ----------
     model : str or path
-        The folder that ``save`` wrote, at a place that all workers see.
+        The folder that ``save`` wrote, on a disk that all workers see.
     columns : sequence of str, optional
-        The columns that are the features, in this order. One column whose values are vectors will do. By default
-        those that the model was fitted with, by name; or the batch's only column.
+        The columns that are the features, in this order; it can be one column whose values are vectors. By default the
+        columns that the model was fitted with, by name, or the only column of the batch.
     placement : {"refined", "forward"}, optional
-        As the estimator's parameter of that name.
+        How rows are placed. By default as the model itself says.
     novelty : bool
         Add a column ``novelty``.
     device : str
@@ -79,10 +78,10 @@ class transform_batches:  # noqa: N801 - it is called as a function is
         return f"transform_batches({self.model!r})"
 
     def __call__(self, batch: Any) -> Any:
-        """Place the rows of a batch: a mapping of names to arrays, a DataFrame or a table of pyarrow, as it returns."""
+        """Place the rows of a batch: a mapping of names to arrays, a DataFrame or a pyarrow Table; return the same."""
         if isinstance(batch, Mapping):
             return self._placed({str(name): np.asarray(values) for name, values in batch.items()})
-        if hasattr(batch, "column_names") and hasattr(batch, "to_pandas"):  # a table of pyarrow
+        if hasattr(batch, "column_names") and hasattr(batch, "to_pandas"):  # a pyarrow Table
             import pyarrow as pa
 
             return pa.Table.from_pandas(self(batch.to_pandas()), preserve_index=False)
@@ -95,51 +94,50 @@ class transform_batches:  # noqa: N801 - it is called as a function is
         )
 
     def _placed(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        model = self._load()
-        names = self._features(model, batch)
+        fitted = self._load()
+        names = self._features(fitted, batch)
         rows = np.concatenate([_matrix(batch[name]) for name in names], axis=1)
-        if len(rows) and rows.shape[1] != model.n_features_in_:
+        if len(rows) and rows.shape[1] != fitted.n_features:
             raise ValueError(
-                f"The batch has {rows.shape[1]:,} features where the model was fitted with {model.n_features_in_:,}: "
-                "choose them by the 'columns' parameter."
+                f"The batch has {rows.shape[1]:,} features, but the model was fitted with {fitted.n_features:,}: "
+                "choose them with the 'columns' parameter."
             )
         kept = {name: values for name, values in batch.items() if name not in set(names)}
         if len(rows) == 0:  # engines try a function on an empty batch to learn its columns
-            places, novelty = np.empty((0, model._n_features_out), dtype=np.float32), np.empty(0)
+            positions, novelty = np.empty((0, fitted.n_components), dtype=np.float32), np.empty(0)
         else:
-            places = without_names(model.transform, rows)
-            novelty = without_names(model.novelty, rows) if self.novelty else np.empty(0)
-        kept |= {f"tsee{i}": column for i, column in enumerate(places.T)}
+            positions = fitted.place(rows)
+            novelty = fitted.novelty(rows) if self.novelty else np.empty(0)
+        kept |= {f"tsee{i}": column for i, column in enumerate(positions.T)}
         return {**kept, "novelty": novelty} if self.novelty else kept
 
-    def _features(self, model: Any, batch: dict[str, np.ndarray]) -> list[str]:
-        known = getattr(model, "feature_names_in_", None)
-        names = self.columns or (None if known is None else [str(name) for name in known])
+    def _features(self, fitted: FittedMap, batch: dict[str, np.ndarray]) -> Sequence[str]:
+        names = self.columns or fitted.feature_names
         if names is None:
             if len(batch) != 1:
                 raise ValueError(
-                    f"The model knows no names of features, and the batch has {len(batch)} columns: name those that "
-                    "are the features by the 'columns' parameter."
+                    f"The model does not know the names of its features, and the batch has {len(batch)} columns: name "
+                    "the features with the 'columns' parameter."
                 )
             return list(batch)
         missing = [name for name in names if name not in batch]
         if missing:
-            raise ValueError(f"The batch has no column {missing[0]!r}, which is a feature of the model.")
+            raise ValueError(
+                f"The batch has no column {missing[0]!r}, which is a feature of the model: add it, or name "
+                "the features with the 'columns' parameter."
+            )
         return names
 
-    def _load(self) -> Any:
+    def _load(self) -> FittedMap:
         key = (self.model, self.placement, self.device)
         with _LOADING:
             if key not in _MODELS:
-                model = load(self.model, device=self.device)
-                if self.placement is not None:
-                    model.set_params(placement=self.placement)
-                _MODELS[key] = model
+                _MODELS[key] = load_model(self.model, placement=self.placement, device=self.device)
         return _MODELS[key]
 
 
 def _matrix(values: np.ndarray) -> np.ndarray:
-    """A column as a matrix: of numbers, or of vectors, which pandas keeps as objects."""
+    """A column of numbers, or of vectors (which pandas keeps as objects), as a matrix."""
     if values.dtype == object and len(values):
         values = np.stack([np.asarray(value) for value in values])
     return values[:, None] if values.ndim == 1 else values.reshape(len(values), math.prod(values.shape[1:]))

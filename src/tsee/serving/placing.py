@@ -1,81 +1,88 @@
-"""A model and the rows of a file: their columns matched, their places block by block."""
+"""Placing the rows of a table on the map of a model, one block after another, and writing the map to a file."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tsee.data import without_names
 from tsee.estimators.loading import load
-from tsee.exceptions import DataFileError, ModelError, UnnamedColumnsError
-from tsee.files import MapWriter, Table, open_table
-from tsee.files.errors import listed
+from tsee.exceptions import DataFileError, ModelError
+from tsee.files import MapWriter, Table
+from tsee.fitted import FittedMap, fitted_map
 from tsee.progress import progress_bar
 
-__all__ = ["check_not_input", "load_model", "open_matching", "placed", "write_places"]
+__all__ = ["PlacedBlock", "check_map_path", "check_novelty", "load_model", "place_blocks", "place_table"]
 
-# Rows are placed this many bytes at a time, or this many rows of them.
+# The size of a block in memory, and the limits of its number of rows.
 BLOCK_BYTES = 2**26
-FEWEST, MOST = 2**10, 2**16
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 2**10, 2**16
+# The formats of maps that can hold the novelty as one more column.
+EXTENSIONS_WITH_COLUMNS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 
 
-def load_model(path: Path, *, placement: str | None, device: str) -> Any:
-    """The model of a folder, placing rows as asked for."""
-    model = load(path, device=device)
-    if placement is not None and "placement" in model.get_params():
-        model.set_params(placement=placement)
-    elif placement == "refined":
-        raise ModelError(
-            f"The model in {str(path)!r} has no exemplars among which to place rows (it is a {type(model).__name__}): "
-            "leave --placement out."
-        )
-    return model
+class PlacedBlock(NamedTuple):
+    """A block of the rows of a table, and their positions on the map."""
+
+    rows: slice
+    values: Any
+    positions: np.ndarray
 
 
-def open_matching(
-    model: Any, path: Path, *, label: str | None, columns: list[str] | None, drop: list[str], key: str | None
-) -> Table:
-    """Open a file with the columns that the model knows, by their names where both have them."""
-    names = None if columns is not None else getattr(model, "feature_names_in_", None)
-    given: dict[str, Any] = dict(label=label, drop=drop, key=key)
-    try:
-        table = open_table(path, columns=columns if names is None else [str(name) for name in names], **given)
-    except UnnamedColumnsError:
-        if names is None:
-            raise
-        table = open_table(path, **given)
-        table.notes.append("Its columns have no names, and are taken in the order of the model's.")
-    wanted, found = model.n_features_in_, table.rows.shape[1]
-    if found != wanted:
-        table.close()
-        has = f" ({listed(table.feature_names)})" if table.feature_names is not None else ""
-        raise DataFileError(
-            f"{str(path)!r} has {found:,} features{has}, where the model was fitted with {wanted:,}: choose them by "
-            "--columns, or keep one out by --label or --drop."
-        )
-    return table
+def load_model(path: str | PathLike[str], *, placement: str | None = None, device: str = "auto") -> FittedMap:
+    """Load a saved model, and set how it places rows.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder of the model.
+    placement : {"refined", "forward"}, optional
+        How rows are placed. By default as the model itself says.
+    device : str
+        Where the network runs.
+
+    Returns
+    -------
+    FittedMap
+    """
+    return fitted_map(load(path, device=device)).placed_by(placement)
 
 
-def placed(model: Any, table: Table, *, quiet: bool) -> Iterator[tuple[slice, Any, np.ndarray]]:
-    """For one block of rows after the other: where it is, the rows, and their places."""
-    n_rows, width = table.rows.shape
-    size = int(np.clip(BLOCK_BYTES // (width * table.rows.dtype.itemsize), FEWEST, MOST))
-    size = max(size, min(table.rows.span, MOST))
-    with progress_bar(n_rows, "placing", "row", verbose=not quiet) as bar:
+def place_blocks(model: Any, table: Table, *, verbose: bool = False) -> Iterator[PlacedBlock]:
+    """Read and place the rows of a table, one block after another.
+
+    Parameters
+    ----------
+    model : FittedMap or fitted estimator
+    table : Table
+        Its columns are the model's features, in the model's order; `open_matching` opens such a table.
+    verbose : bool
+        Show a progress bar.
+
+    Yields
+    ------
+    PlacedBlock
+        The blocks, in the order of the table.
+    """
+    fitted = fitted_map(model)
+    n_rows, n_columns = table.rows.shape
+    size = int(np.clip(BLOCK_BYTES // (n_columns * table.rows.dtype.itemsize), MIN_BLOCK_ROWS, MAX_BLOCK_ROWS))
+    size = max(size, min(table.rows.span, MAX_BLOCK_ROWS))
+    with progress_bar(n_rows, "placing", "row", verbose=verbose) as bar:
         for start in range(0, n_rows, size):
             rows = slice(start, min(start + size, n_rows))
-            block = table.rows[rows]
-            yield rows, block, _places(model, block, start, table)
+            values = table.rows[rows]
+            yield PlacedBlock(rows, values, _positions(fitted, values, start, table))
             bar.update(rows.stop - rows.start)
 
 
-def _places(model: Any, block: Any, start: int, table: Table) -> np.ndarray:
+def _positions(fitted: FittedMap, values: Any, start: int, table: Table) -> np.ndarray:
     try:
-        return without_names(model.transform, block)
+        return fitted.place(values)
     except ValueError as error:
         row = re.match(r"Row (\d+) of X (.*)", str(error))
         if row is None:
@@ -83,22 +90,54 @@ def _places(model: Any, block: Any, start: int, table: Table) -> np.ndarray:
         raise DataFileError(f"{str(table.source)!r}, row {start + int(row[1]) + 1} {row[2]}") from error
 
 
-def write_places(
-    model: Any, table: Table, path: Path, *, fitted: bool = False, novelty: bool = False, quiet: bool
+def place_table(
+    model: Any, table: Table, path: str | PathLike[str], *, novelty: bool = False, verbose: bool = False
 ) -> None:
-    """Write the map of a table; that of the rows just ``fitted`` is there already."""
-    places = getattr(model, "embedding_", None) if fitted else None
-    columns = [*(f"tsee{i}" for i in range(model._n_features_out)), "novelty"] if novelty else None
+    """Place the rows of a table, and write their map to a file.
+
+    Memory does not grow with the number of rows. The file is complete or not there: if placing fails or is killed, an
+    older file at ``path`` stays as it was.
+
+    Parameters
+    ----------
+    model : FittedMap or fitted estimator
+    table : Table
+        Its columns are the model's features, in the model's order; `open_matching` opens such a table.
+    path : str or path
+        The file to write; its extension says the format. See `tsee.files.write_map`.
+    novelty : bool
+        Add a column ``novelty``.
+    verbose : bool
+        Show a progress bar.
+    """
+    fitted = fitted_map(model)
+    if novelty:
+        check_novelty(fitted)
+    check_map_path(path, table, novelty=novelty)
+    columns = [*(f"tsee{i}" for i in range(fitted.n_components)), "novelty"] if novelty else None
     with MapWriter(path, table, columns=columns) as writer:
-        if places is None:
-            for _, rows, block in placed(model, table, quiet=quiet):
-                writer.write(np.column_stack([block, without_names(model.novelty, rows)]) if novelty else block)
-        else:
-            for start in range(0, len(places), MOST):
-                writer.write(places[start : start + MOST])
+        for _, values, positions in place_blocks(fitted, table, verbose=verbose):
+            if novelty:
+                positions = np.column_stack([positions, fitted.novelty(values)])
+            writer.write(positions)
 
 
-def check_not_input(path: Path, table: Table) -> None:
-    """Refuse to put a map in the place of the data it is made of; an .h5ad file keeps its data beside the map."""
+def check_map_path(path: str | PathLike[str], table: Table, *, novelty: bool = False) -> None:
+    """Raise an error, before the work, if the map of ``table`` cannot be written to ``path``."""
+    path = Path(path)
+    if novelty and not path.name.lower().endswith(EXTENSIONS_WITH_COLUMNS):
+        raise DataFileError(
+            f"The 'novelty' parameter adds a column, which {str(path)!r} cannot hold: write text or Parquet instead."
+        )
+    # An .h5ad map is a copy of the data with the positions added, so it can replace the data.
     if table.kind != "h5ad" and path.exists() and path.samefile(table.source):
         raise DataFileError(f"{str(path)!r} is the data itself, which the map would replace: name another file.")
+    MapWriter(path, table)
+
+
+def check_novelty(fitted: FittedMap) -> None:
+    """Raise an error, before the work, if the map has no exemplars, from which the novelty of a row is measured."""
+    if fitted.exemplars is None:
+        raise ModelError(
+            f"A {fitted.method} has no exemplars to measure novelty from: leave out the 'novelty' parameter."
+        )

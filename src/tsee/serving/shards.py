@@ -1,4 +1,4 @@
-"""A folder of data files placed one by one, a map file for each; any number of workers can share the work."""
+"""A folder of data files placed one file after another, with a map file for each; many workers can share the work."""
 
 from __future__ import annotations
 
@@ -7,84 +7,166 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from tsee.exceptions import DataFileError
+from tsee.files import Table
 from tsee.files.errors import listed
 from tsee.files.opening import data_files, is_zarr
 from tsee.files.replacing import beside, put_in_place
 from tsee.files.writing import can_write
 from tsee.persistence import CONFIG
 from tsee.progress import progress_bar
+from tsee.serving.matching import ReadOptions, open_matching
+from tsee.serving.placing import check_novelty, load_model, place_table
 
-__all__ = ["Outcome", "fingerprint", "is_folder_of_maps", "place_shards"]
+__all__ = ["FolderResult", "becomes_folder_of_maps", "place_folder"]
 
-# What the maps of a folder were made by. Files whose name begins so are no data to those who read the folder.
-RECORD = "_tsee.json"
+# The settings that the maps of a folder were made with. Readers of the folder skip names that begin with "_".
+SETTINGS = "_tsee.json"
 
 
 @dataclass
-class Outcome:
-    """What came of a folder: how many files were placed, were there already, or are in other workers' hands."""
+class FolderResult:
+    """What `place_folder` did.
 
-    placed: int = 0
-    rows: int = 0
-    done_before: int = 0
-    elsewhere: int = 0
-    failed: list[str] = field(default_factory=list)
+    Attributes
+    ----------
+    n_placed, n_rows : int
+        How many files this worker placed, and how many rows they have.
+    n_already_placed : int
+        Files that had a map before.
+    n_elsewhere : int
+        Files that another worker was placing at the same time.
+    failures : list of str
+        Why a file could not be placed, one sentence for each such file.
+    """
+
+    n_placed: int = 0
+    n_rows: int = 0
+    n_already_placed: int = 0
+    n_elsewhere: int = 0
+    failures: list[str] = field(default_factory=list)
 
 
-def is_folder_of_maps(data: Path, output: Path) -> bool:
-    """Whether a folder of files is to become a folder of maps: the output's name has no ending of a file."""
+def becomes_folder_of_maps(data: str | PathLike[str], output: str | PathLike[str]) -> bool:
+    """Whether each file of ``data`` gets a map of its own: ``data`` is a folder, and ``output`` has no extension."""
+    data, output = Path(data), Path(output)
     return data.is_dir() and not is_zarr(data) and (output.is_dir() or not output.suffix)
 
 
-def place_shards(
-    place: Callable[[Path, Path], int], data: Path, output: Path, made_by: dict[str, Any], *, quiet: bool
-) -> Outcome:
-    """Place each file of a folder, ``place(file, map)`` giving the number of its rows.
+def place_folder(
+    model: str | PathLike[str],
+    data: str | PathLike[str],
+    output: str | PathLike[str],
+    options: ReadOptions | None = None,
+    *,
+    placement: str | None = None,
+    novelty: bool = False,
+    device: str = "auto",
+    verbose: bool = False,
+    on_first_table: Callable[[Table], None] | None = None,
+) -> FolderResult:
+    """Place each data file of a folder, and write its map under the same name to another folder.
 
-    A file whose map is there, and not older than the file, is left alone. One that another worker has in hand is left
-    to it: a worker holds a lock while it works on a file, and loses it when it ends, however it ends. A file that
-    cannot be read does not keep the others from being placed.
+    A file is skipped if its map exists and is not older than the file, so a run that was stopped can be repeated. Any
+    number of workers can run at once, on one machine or on many that share the disk: a worker locks a file while it
+    places it, and the system releases the lock when the worker ends, however it ends. A file that cannot be read does
+    not stop the others.
+
+    Parameters
+    ----------
+    model : str or path
+        The folder of the model.
+    data : str or path
+        The folder of the data files.
+    output : str or path
+        The folder for the maps: a new one, an empty one, or one that was made with the same settings.
+    options : ReadOptions, optional
+        How the data files are read.
+    placement : {"refined", "forward"}, optional
+        How rows are placed. By default as the model itself says.
+    novelty : bool
+        Add a column ``novelty`` to the maps.
+    device : str
+        Where the network runs.
+    verbose : bool
+        Show a progress bar.
+    on_first_table : callable, optional
+        Called with the first table that is opened, for example to show its ``notes``; the other files are alike.
+
+    Returns
+    -------
+    FolderResult
     """
+    data, output, options = Path(data), Path(output), options or ReadOptions()
     if output.resolve().is_relative_to(data.resolve()):
-        raise DataFileError(f"{str(output)!r} is in the folder of the data, of which its maps would become a part.")
-    files = data_files(data)
-    targets = {file: output / _map_name(file.relative_to(data)) for file in files}
-    if len(set(targets.values())) < len(targets):
-        raise DataFileError(f"Files in {str(data)!r} differ by their ending alone, and would share a map: rename one.")
-    _check_record(output, made_by)
-    outcome = Outcome()
-    with progress_bar(len(files), "placing", "file", verbose=not quiet) as bar:
+        raise DataFileError(
+            f"{str(output)!r} is inside the folder of the data, where maps would be taken for data: name another one."
+        )
+    targets = _targets(data, output)
+    fitted = load_model(model, placement=placement, device=device)
+    if novelty:
+        check_novelty(fitted)
+    settings = {
+        "model": _fingerprint(Path(model)),
+        "placement": fitted.placement,
+        "novelty": novelty,
+        **asdict(options),
+    }
+    _check_settings(output, settings)
+    result = FolderResult()
+    on_tables = iter([on_first_table] if on_first_table else [])
+
+    def place(file: Path, target: Path) -> None:
+        with open_matching(fitted, file, options) as table:
+            for on_table in on_tables:
+                on_table(table)
+            place_table(fitted, table, target, novelty=novelty)
+            result.n_placed += 1
+            result.n_rows += len(table)
+
+    with progress_bar(len(targets), "placing", "file", verbose=verbose) as bar:
         for file, target in targets.items():
-            if _is_done(file, target):
-                outcome.done_before += 1
-            else:
-                with _claimed(target) as mine:
-                    if not mine:
-                        outcome.elsewhere += 1
-                    elif _is_done(file, target):  # another worker has just done it
-                        outcome.done_before += 1
-                    else:
-                        _place_one(place, file, target, outcome)
+            with _claimed(file, target) as claim:
+                if claim == "mine":
+                    try:
+                        place(file, target)
+                    except ValueError as error:
+                        result.failures.append(str(error))
+                elif claim == "done":
+                    result.n_already_placed += 1
+                else:
+                    result.n_elsewhere += 1
             bar.update()
-    return outcome
+    return result
 
 
-def _place_one(place: Callable[[Path, Path], int], file: Path, target: Path, outcome: Outcome) -> None:
-    try:
-        outcome.rows += place(file, target)
-        outcome.placed += 1
-    except (DataFileError, ValueError) as error:
-        outcome.failed.append(str(error))
+def _targets(data: Path, output: Path) -> dict[Path, Path]:
+    """The map file of each data file: the same name, with the extension .parquet if a map cannot have its own."""
+    targets = {}
+    for file in data_files(data):
+        name = file.relative_to(data)
+        targets[file] = output / (name if can_write(name) else name.with_suffix(".parquet"))
+    if len(set(targets.values())) < len(targets):
+        raise DataFileError(
+            f"Files in {str(data)!r} differ only in their extensions, and would share a map: rename one of them."
+        )
+    return targets
 
 
-def _map_name(file: Path) -> Path:
-    """The name of a file's map: its own, where a map can be written so."""
-    return file if can_write(file) else file.with_suffix(".parquet")
+@contextlib.contextmanager
+def _claimed(file: Path, target: Path) -> Iterator[str]:
+    """Lock a map file against other workers: "mine" to place it now, "done", or "elsewhere" if another has it."""
+    if _is_done(file, target):
+        yield "done"
+        return
+    with _locked(target) as locked:
+        # Another worker may have placed the file since.
+        yield "elsewhere" if not locked else "done" if _is_done(file, target) else "mine"
 
 
 def _is_done(file: Path, target: Path) -> bool:
@@ -92,66 +174,68 @@ def _is_done(file: Path, target: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _claimed(target: Path) -> Iterator[bool]:
-    """Hold a file against other workers, and say whether this one has it."""
+def _locked(target: Path) -> Iterator[bool]:
+    """Hold the lock of a map file, and say whether this worker got it."""
     try:
         import fcntl
-    except ImportError:  # no such locks on Windows: work may be done twice there, never wrongly
+    except ImportError:  # Windows has no such locks: a file may be placed twice there, with the same result
         yield True
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    claim = target.with_name(f".{target.name}.claim")
-    with open(claim, "ab") as file:
+    lock = target.with_name(f".{target.name}.claim")
+    with open(lock, "ab") as handle:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
             return
         except OSError:  # a file system without locks
             yield True
             return
-        if not _is_the_same(file.fileno(), claim):  # another worker has just let it go
+        if not _is_same_file(handle.fileno(), lock):  # another worker has just finished and removed it
             yield False
             return
-        for left in target.parent.glob(f".{target.name}.*.writing"):  # by a worker that was killed
-            left.unlink(missing_ok=True)
+        for unfinished in target.parent.glob(f".{target.name}.*.writing"):  # by a worker that was killed
+            unfinished.unlink(missing_ok=True)
         try:
             yield True
         finally:
-            claim.unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
 
 
-def _is_the_same(handle: int, path: Path) -> bool:
+def _is_same_file(handle: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
         return False
 
 
-def _check_record(folder: Path, made_by: dict[str, Any]) -> None:
-    """Keep what the maps of a folder are made by, and refuse to mix them with others."""
-    record = folder / RECORD
+def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
+    """Record the settings of the maps in a folder, and refuse to mix maps of different settings."""
+    settings = json.loads(json.dumps(settings))  # as they will be read back: tuples become lists
+    record = folder / SETTINGS
     if not record.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        foreign = any(not entry.name.startswith(".") for entry in folder.iterdir())
-        if foreign and not record.exists():  # which another worker may have written just now
+        has_others = any(not entry.name.startswith(".") for entry in folder.iterdir())
+        if has_others and not record.exists():  # another worker may have written it just now
             raise DataFileError(f"The folder {str(folder)!r} holds other files: name a new or an empty one.")
         temporary = beside(record)
-        temporary.write_text(json.dumps(made_by, indent=2) + "\n")
+        temporary.write_text(json.dumps(settings, indent=2) + "\n")
         put_in_place(temporary, record)
     try:
-        kept = json.loads(record.read_text())
+        recorded = json.loads(record.read_text())
     except ValueError:
-        kept = None
-    if not isinstance(kept, dict):
+        recorded = None
+    if not isinstance(recorded, dict):
         raise DataFileError(f"{str(record)!r} is damaged: remove the folder, or name another.")
-    other = [name for name in made_by if kept.get(name) != made_by[name]]
-    if other:
+    different = [name for name in settings if recorded.get(name) != settings[name]]
+    if different:
         raise DataFileError(
-            f"The maps in {str(folder)!r} were made with another {listed(other)}: name another folder, or remove it."
+            f"The maps in {str(folder)!r} were made with another "
+            f"{listed(different)}: name another folder, or remove this one."
         )
 
 
-def fingerprint(model: Path) -> str:
+def _fingerprint(model: Path) -> str:
     """What tells a saved model from any other."""
     return hashlib.sha256((model / CONFIG).read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""`tsee.transform_batches`: what the engines hand out, and one of the engines itself."""
+"""`tsee.transform_batches`: the kinds of batches that engines use, and one of the engines itself."""
 
 import pickle
 import re
@@ -13,31 +13,9 @@ import pytest
 import tsee
 
 
-@pytest.fixture(scope="module")
-def frame():
-    generator = np.random.default_rng(0)
-    frame = pd.DataFrame(generator.normal(size=(60, 4)).astype(np.float32), columns=list("abcd"))
-    return frame.assign(id=np.arange(60))
-
-
-@pytest.fixture(scope="module")
-def see(frame):
-    return tsee.DtSEE(max_epochs=1, refinement=5, hidden_layers=(8,), random_state=0).fit(frame[list("abcd")])
-
-
-@pytest.fixture(scope="module")
-def model(see, tmp_path_factory):
-    path = tmp_path_factory.mktemp("batches") / "model"
-    see.save(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def unnamed_model(frame, tmp_path_factory):
-    path = tmp_path_factory.mktemp("batches") / "unnamed"
-    X = frame[list("abcd")].to_numpy()
-    tsee.DtSEE(max_epochs=1, refinement=5, hidden_layers=(8,), random_state=0).fit(X).save(path)
-    return path
+@pytest.fixture(scope="session")
+def frame(frame):
+    return frame.drop(columns="kind")
 
 
 def columns(batch, *names):
@@ -79,11 +57,11 @@ def test_no_rows(frame, model):
 
 
 def test_what_does_not_fit_is_said(frame, model, unnamed_model):
-    with pytest.raises(ValueError, match=r"The batch has no column 'c', which is a feature of the model\."):
+    with pytest.raises(ValueError, match=r"The batch has no column 'c', which is a feature of the model: add it"):
         tsee.transform_batches(model)(frame.drop(columns="c"))
-    with pytest.raises(ValueError, match="the batch has 5 columns: name those"):
+    with pytest.raises(ValueError, match="the batch has 5 columns: name the features"):
         tsee.transform_batches(unnamed_model)(frame)
-    with pytest.raises(ValueError, match="The batch has 2 features where the model was fitted with 4"):
+    with pytest.raises(ValueError, match="The batch has 2 features, but the model was fitted with 4"):
         tsee.transform_batches(model, columns=["a", "b"])(frame)
     with pytest.raises(TypeError, match="Got a list instead"):
         tsee.transform_batches(model)([1, 2])
@@ -91,7 +69,7 @@ def test_what_does_not_fit_is_said(frame, model, unnamed_model):
 
 def test_ray_data_as_the_docs_have_it(frame, see, model, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray[data]'")
-    docs = Path(__file__).parents[1] / "docs" / "scaling.md"
+    docs = Path(__file__).parents[2] / "docs" / "scaling.md"
     (example,) = re.findall(r"```python\n(import ray.*?)```", docs.read_text(), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     shutil.copytree(model, "model")
