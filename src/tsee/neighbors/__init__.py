@@ -1,7 +1,16 @@
-"""The nearest of a set of points in blocks of matrix products."""
+"""The nearest of a set of candidates, found by blocks of matrix products."""
 
-from tsee.neighbors.candidates import Candidates
-from tsee.neighbors.cells import Cells, candidates_of
-from tsee.neighbors.search import nearest
+from torch import Tensor
 
-__all__ = ["Candidates", "Cells", "candidates_of", "nearest"]
+from tsee.neighbors.cells import CellIndex, build_index
+from tsee.neighbors.exact import ExactIndex
+from tsee.neighbors.index import Index
+
+__all__ = ["CellIndex", "ExactIndex", "Index", "build_index"]
+
+Candidates, Cells, candidates_of = ExactIndex, CellIndex, build_index
+
+
+def nearest(X: Tensor, E: Tensor | Index, k: int, *, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """`Index.query` of ``E``."""
+    return (E if isinstance(E, Index) else ExactIndex(E)).query(X, k, exclude)
