@@ -134,7 +134,7 @@ def joint_probabilities(X: Tensor, perplexity: float, metric: Metric = euclidean
     rows = metric.prepare(doubled, metric.origin(doubled))
     joint = torch.zeros(len(X), len(X), dtype=X.dtype, device=doubled.device)
     for block in blocks_in_cache(len(X), len(X)):
-        distances = metric.distances(rows[block], rows)
+        distances = metric.scores(rows[block], rows).add_(rows.norms[block, None]).clamp_min_(0)
         distances[:, block].fill_diagonal_(torch.inf)
         conditional = conditional_probabilities(distances, perplexity).div_(2 * len(X)).to(X.dtype)
         joint[block] += conditional

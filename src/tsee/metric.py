@@ -75,7 +75,7 @@ class Metric(Protocol):
         """
 
     def rounding(self, queries: Prepared, largest_norm: Tensor) -> Tensor:
-        """The most that rounding changes a score of each query, for candidates of norms up to ``largest_norm``, (n,)."""
+        """How much rounding can change a query's scores, if no candidate's norm is above ``largest_norm``, (n,)."""
 
     def means(self, sums: Tensor, counts: Tensor, before: Tensor) -> Tensor:
         """The centers of clusters of rows with these sums. The center of an empty cluster stays as it was before."""
@@ -118,7 +118,8 @@ class Euclidean:
         return torch.addmm(candidates.norms, queries.rows, candidates.rows.T, alpha=-2)
 
     def distances(self, queries: Prepared, candidates: Prepared) -> Tensor:
-        return self.scores(queries, candidates).add_(queries.norms[:, None]).clamp_min_(0)
+        norms = queries.norms[:, None] + candidates.norms
+        return norms.addmm_(queries.rows, candidates.rows.T, alpha=-2).clamp_min_(0)
 
     def exact(self, rows: Tensor, others: Tensor) -> Tensor:
         return (rows - others).square_().sum(-1)

@@ -24,7 +24,10 @@ class Scratch(threading.local):
 
 
 def columns_of_smallest(values: Tensor, k: int) -> Tensor:
-    """The columns of the ``k`` smallest values of each row, unsorted: they lie in the ``k`` groups of smallest minimum."""
+    """The columns of the ``k`` smallest values of each row, unsorted.
+
+    These values lie in the ``k`` groups of smallest minimum.
+    """
     rows, columns = values.shape
     # About as many groups as there are columns in the chosen groups. The size is a power of two.
     size = 2 ** round(math.log2(columns / k) / 2)
