@@ -10,6 +10,7 @@ from sklearn.cluster import KMeans
 
 from tsee import exemplars
 from tsee.exemplars import choose_centers, choose_points
+from tsee.metric import euclidean
 
 CPU = torch.device("cpu")
 
@@ -126,7 +127,7 @@ def test_centres_at_rest_end_the_updates():
 def test_empty_clusters_are_refilled(n_iterations):
     X = blobs([100, 100, 100])
     start = torch.cat([X[:2], torch.full((3, 8), 1e4) + normal(3, 8)])  # three that no row is nearest to
-    centers = exemplars._kmeans(X, start, n_iterations, CPU, None)
+    centers = exemplars._kmeans(X, start, n_iterations, CPU, euclidean)
     assert len(centers.positions) == 5
     assert (centers.counts > 0).all()
     assert centers.counts.sum() == 300
@@ -137,7 +138,7 @@ def test_refill_takes_the_farthest_row_of_the_widest_clusters():
     # Clusters about 0, 100, 200 and 300, reaching 5, 9, 2 and, with its only row, 20.
     X = torch.tensor([0, 5, 4.9, 100, 91, 91, 200, 202, 320]).reshape(-1, 1)
     E = torch.tensor([0, 1e6, 100, 200, 2e6, 300]).reshape(-1, 1)
-    refilled = exemplars._refill(X, E, exemplars._assign(X, E, CPU))
+    refilled = exemplars._refill(X, E, exemplars._assign(X, E, CPU, euclidean))
     assert sorted(refilled.flatten().tolist()) == [0, 5, 91, 100, 200, 300]
     assert refilled[[0, 2, 3, 5]].flatten().tolist() == [0, 100, 200, 300]
 
@@ -145,9 +146,9 @@ def test_refill_takes_the_farthest_row_of_the_widest_clusters():
 def test_refill_leaves_what_no_row_is_left_for():
     X = torch.tensor([0.0, 0.0, 100.0, 200.0, 203.0]).reshape(-1, 1)
     E = torch.tensor([0.0, 1e6, 100.0, 200.0, 2e6]).reshape(-1, 1)
-    refilled = exemplars._refill(X, E, exemplars._assign(X, E, CPU))
+    refilled = exemplars._refill(X, E, exemplars._assign(X, E, CPU, euclidean))
     assert refilled.flatten().tolist() == [0, 203, 100, 200, 2e6]
-    centers = exemplars._kmeans(X, E, 3, CPU, None)
+    centers = exemplars._kmeans(X, E, 3, CPU, euclidean)
     assert centers.positions.flatten().tolist() == [0, 100, 200, 203]
     assert centers.counts.tolist() == [2, 1, 1, 1]
 
@@ -155,7 +156,7 @@ def test_refill_leaves_what_no_row_is_left_for():
 def test_a_refilled_centre_takes_part_in_the_updates():
     X = blobs([100, 100, 100])
     start = torch.cat([X[:1], X[100:101], torch.full((1, 8), 1e4)])
-    centers = exemplars._kmeans(X, start, 3, CPU, None)
+    centers = exemplars._kmeans(X, start, 3, CPU, euclidean)
     means, _ = by_first_column(X.reshape(3, 100, 8).mean(1), centers.counts)
     torch.testing.assert_close(by_first_column(centers.positions, centers.counts)[0], means)
 
@@ -164,8 +165,8 @@ def test_equal_centres_are_one_whichever_a_tie_falls_to(monkeypatch):
     X = torch.tensor([1.0, 1.0, 1.0, 4.0]).reshape(-1, 1)
     labels = torch.tensor([0, 2, 2, 1])
     split = exemplars._Clusters(labels, torch.zeros(4), torch.zeros(3, 1), torch.tensor([1, 1, 2]))
-    monkeypatch.setattr(exemplars, "_assign", lambda X, E, device: split)
-    centers = exemplars._kmeans(X, X[[0, 3, 1]], 0, CPU, None)
+    monkeypatch.setattr(exemplars, "_assign", lambda X, E, device, metric: split)
+    centers = exemplars._kmeans(X, X[[0, 3, 1]], 0, CPU, euclidean)
     assert centers.positions.flatten().tolist() == [1, 4]
     assert centers.counts.tolist() == [3, 1]
 
@@ -173,7 +174,7 @@ def test_equal_centres_are_one_whichever_a_tie_falls_to(monkeypatch):
 def test_more_empty_clusters_than_full_ones():
     X = normal(400, 4)
     start = torch.cat([X[:1], torch.full((7, 4), 1e4) + normal(7, 4)])
-    centers = exemplars._kmeans(X, start, 6, CPU, None)
+    centers = exemplars._kmeans(X, start, 6, CPU, euclidean)
     assert len(centers.positions) == 8
     assert (centers.counts > 0).all()
 
@@ -254,13 +255,13 @@ def naive_candidates(X, n_exemplars, generator):
 @pytest.mark.parametrize("seed", range(4))
 def test_candidates_equal_those_of_a_naive_loop(seed):
     X = blobs([60, 10, 5], d=3)
-    candidates, _ = exemplars._candidates(X, 12, seeded(seed), CPU)
+    candidates, _ = exemplars._candidates(X, 12, seeded(seed), CPU, euclidean)
     assert rows_of(candidates) == rows_of(X[naive_candidates(X, 12, seeded(seed))])
 
 
 def test_candidates_are_weighted_by_the_rows_nearest_to_them():
     X = blobs([300, 300, 20])
-    candidates, weights = exemplars._candidates(X, 40, seeded(), CPU)
+    candidates, weights = exemplars._candidates(X, 40, seeded(), CPU, euclidean)
     assert 40 < len(candidates) < 200
     assert weights.sum() == 620
     labels = naive_distances(X, candidates).argmin(1)
@@ -269,7 +270,7 @@ def test_candidates_are_weighted_by_the_rows_nearest_to_them():
 
 def test_candidates_are_distinct_where_rows_are_not():
     X = torch.randint(3, (3000, 3), generator=seeded()).float()  # 27 distinct rows
-    candidates, weights = exemplars._candidates(X, 20, seeded(), CPU)
+    candidates, weights = exemplars._candidates(X, 20, seeded(), CPU, euclidean)
     assert 20 <= len(candidates) == len(rows_of(candidates)) <= 27
     assert weights.sum() == 3000
 
@@ -278,7 +279,7 @@ def test_candidates_are_distinct_where_products_cannot_tell():
     # Half the rows are 2,000 away from the others and 0.01 apart: a difference that float32 products lose.
     X = 0.01 * torch.arange(60.0).reshape(-1, 1) + torch.tensor([-1000.0, 1000.0]).repeat(30).reshape(-1, 1)
     for seed in range(5):
-        candidates, weights = exemplars._candidates(X, 50, seeded(seed), CPU)
+        candidates, weights = exemplars._candidates(X, 50, seeded(seed), CPU, euclidean)
         assert 50 <= len(candidates) == len(rows_of(candidates))
         assert weights.sum() == 60
         assert (weights > 0).all()
@@ -301,7 +302,7 @@ def test_weighted_kmeans_plusplus_draws_as_enumerated():
     n_draws = 4000
     times = torch.zeros(5, 5)
     for _ in range(n_draws):
-        first, second = exemplars._kmeans_plusplus(C, w, 2, generator, CPU).tolist()
+        first, second = exemplars._kmeans_plusplus(C, w, 2, generator, CPU, euclidean).tolist()
         times[first, second] += 1
     deviation = (expected * (1 - expected) / n_draws).sqrt()
     assert ((times / n_draws - expected).abs() <= 5 * deviation).all()
@@ -311,16 +312,16 @@ def test_weighted_kmeans_plusplus_draws_as_enumerated():
 def test_weighted_kmeans_plusplus_chooses_distinct_points():
     # Points that float32 products cannot tell apart: the odds run out before the seeds are enough.
     C = torch.cat([normal(5, 3), torch.full((20, 3), 7.0) + 1e-6 * normal(20, 3)])
-    chosen = exemplars._kmeans_plusplus(C, torch.ones(25), 20, seeded(), CPU).tolist()
+    chosen = exemplars._kmeans_plusplus(C, torch.ones(25), 20, seeded(), CPU, euclidean).tolist()
     assert len(set(chosen)) == 20
     assert set(range(5)) < set(chosen)
 
 
 def test_products_of_pairs_are_the_same_kept_or_not(monkeypatch):
     C, w = normal(80, 6), torch.randint(1, 9, (80,), generator=seeded())
-    kept = exemplars._kmeans_plusplus(C, w, 30, seeded(), CPU)
+    kept = exemplars._kmeans_plusplus(C, w, 30, seeded(), CPU, euclidean)
     monkeypatch.setattr(exemplars, "MAX_PAIRS", 0)
-    assert exemplars._kmeans_plusplus(C, w, 30, seeded(), CPU).tolist() == kept.tolist()
+    assert exemplars._kmeans_plusplus(C, w, 30, seeded(), CPU, euclidean).tolist() == kept.tolist()
 
 
 def test_seeds_are_rows_and_find_every_blob():

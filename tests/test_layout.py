@@ -5,7 +5,7 @@ import torch
 
 from tsee.affinities import Affinities, conditional_probabilities
 from tsee.layout import Repulsion, _Attraction, free_positions
-from tsee.neighbors import nearest
+from tsee.neighbors import ExactIndex
 
 
 def clusters(n, width, seed=0):
@@ -15,7 +15,7 @@ def clusters(n, width, seed=0):
 
 
 def neighbors_of(X, k=15, perplexity=5.0):
-    indices, distances = nearest(X, X, k, exclude=torch.arange(len(X)))
+    indices, distances = ExactIndex(X).query(X, k, exclude=torch.arange(len(X)))
     return Affinities(indices, conditional_probabilities(distances, perplexity).float())
 
 
@@ -118,7 +118,7 @@ def test_descent_lowers_the_loss_and_brings_neighbors_together():
     assert complete
     assert steps == list(range(1, 151))
     assert naive_loss(Y.double(), affinities, 1.5) < naive_loss(start.double(), affinities, 1.5) - 1
-    found = nearest(Y, Y, 5, exclude=torch.arange(600))[0]
+    found = ExactIndex(Y).query(Y, 5, exclude=torch.arange(600))[0]
     wanted = affinities.indices[:, :5]
     assert (found[:, :, None] == wanted[:, None, :]).any(2).float().mean() > 0.5
 

@@ -95,7 +95,7 @@ class TestAgainstLoops:
             trustworthiness(*data),
             continuity(*data[:2]),
         )
-        monkeypatch.setattr(metrics, "BLOCK", 1000)
+        monkeypatch.setattr(metrics, "BLOCK_ENTRIES", 1000)
         blocks = (
             knn_error(data[1], labels[0], data[3], labels[1], k=(1, 7)),
             quality_score(*data, k=(1, 7)),

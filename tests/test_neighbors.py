@@ -6,8 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from tsee.neighbors import Candidates, Cells, candidates, candidates_of, cells, nearest
-from tsee.neighbors.cells import MANY
+from tsee.neighbors import CellIndex, ExactIndex, Index, build_index, cells, exact
+from tsee.neighbors.cells import MIN_CANDIDATES
+
+
+def nearest(X, E, k, exclude=None):
+    """The nearest of an index, or of all rows."""
+    return (E if isinstance(E, Index) else ExactIndex(E)).query(X, k, exclude)
 
 
 def naive(X, E, k, exclude=None):
@@ -20,9 +25,9 @@ def naive(X, E, k, exclude=None):
 
 
 def small_tiles(monkeypatch):
-    sizes = {"BLOCK_ROWS": 64, "FEW_ROWS": 10, "TILE_SCORES": 64 * 100, "WORTH_GROUPING": 2}
+    sizes = {"BLOCK_ROWS": 64, "CHOSEN_BLOCK_ROWS": 10, "TILE_SCORES": 64 * 100, "GROUPS_PER_CHOSEN": 2}
     for name, value in sizes.items():
-        monkeypatch.setattr(candidates, name, value)
+        monkeypatch.setattr(exact, name, value)
 
 
 @pytest.mark.parametrize(("n", "z", "k"), [(5, 7, 3), (300, 1000, 4), (40, 5000, 30), (3, 4, 4)])
@@ -75,9 +80,9 @@ def clustered():
     """Rows in uneven clusters of uneven width, more than are searched one by one."""
     generator = torch.Generator().manual_seed(0)
     centers = 3 * torch.randn(40, 10, generator=generator)
-    home = (40 * torch.rand(MANY, generator=generator).square()).long()
+    home = (40 * torch.rand(MIN_CANDIDATES, generator=generator).square()).long()
     width = 0.3 + torch.rand(40, 1, generator=generator)
-    return centers[home] + width[home] * torch.randn(MANY, 10, generator=generator)
+    return centers[home] + width[home] * torch.randn(MIN_CANDIDATES, 10, generator=generator)
 
 
 def share_found(found, expected):
@@ -87,7 +92,7 @@ def share_found(found, expected):
 def test_cells_find_nearly_all_of_the_nearest(clustered):
     own = torch.arange(2000)
     own[::3] = -1
-    indices, distances = nearest(clustered[:2000], candidates_of(clustered, 30), 30, exclude=own)
+    indices, distances = nearest(clustered[:2000], build_index(clustered, 30), 30, exclude=own)
     expected, _ = nearest(clustered[:2000], clustered, 30, exclude=own)
     assert share_found(indices, expected) > 0.99
     assert (indices != own[:, None]).all()
@@ -103,7 +108,7 @@ def test_what_is_found_does_not_hang_on_the_other_rows(n_candidates, ties):
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(n_candidates + 200, 12, generator=generator)
     rows = (rows > 0).float() if ties else rows
-    searched, queries = Candidates(rows[200:]), rows[:200]
+    searched, queries = ExactIndex(rows[200:]), rows[:200]
     indices, distances = nearest(queries, searched, 15)
     for start, stop in ((0, 1), (7, 8), (30, 60), (100, 200)):
         again, same = nearest(queries[start:stop], searched, 15)
@@ -112,7 +117,7 @@ def test_what_is_found_does_not_hang_on_the_other_rows(n_candidates, ties):
 
 
 def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):
-    searched = Cells(clustered)
+    searched = CellIndex(clustered)
     queries = clustered[:1500] + 0.01
     indices, distances = nearest(queries, searched, 15)
     own = torch.arange(1500)
@@ -130,7 +135,7 @@ def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):
 def test_several_threads_find_what_one_finds(clustered):
     before = torch.get_num_threads()
     clustered[:30] = clustered[0]  # more equal rows than are searched for: certain in float64 only
-    searched, found = Cells(clustered), []
+    searched, found = CellIndex(clustered), []
     try:
         for n_threads in (1, 3):
             torch.set_num_threads(n_threads)
@@ -148,7 +153,7 @@ def test_an_interrupt_ends_the_search(clustered, monkeypatch):
     monkeypatch.setattr(cells, "CELL_QUERIES", 32)
     searched = []
 
-    class Interrupted(Cells):
+    class Interrupted(CellIndex):
         n_threads = 2
 
         def smallest_scores(self, *arguments):
@@ -167,25 +172,25 @@ def test_all_are_searched_where_the_nearest_cells_hold_too_few(monkeypatch):
     monkeypatch.setattr(cells, "SEARCHED_SHARE", 1000)  # one cell only
     generator = torch.Generator().manual_seed(0)
     lonely = 100 + 10 * torch.randn(40, 40, generator=generator)
-    crowd = torch.randn(MANY, 40, generator=generator)
+    crowd = torch.randn(MIN_CANDIDATES, 40, generator=generator)
     rows = torch.cat([lonely, crowd])
     for n in (40, 3):
-        indices, distances = nearest(lonely[:n], Cells(rows), 30)
+        indices, distances = nearest(lonely[:n], CellIndex(rows), 30)
         expected, exact = naive(lonely[:n], rows, 30)
         assert torch.equal(indices, expected)
         torch.testing.assert_close(distances.double(), exact, rtol=1e-5, atol=0)
 
 
-@pytest.mark.parametrize("rows", [torch.zeros(MANY, 3), torch.arange(float(MANY))[:, None] % 2])
+@pytest.mark.parametrize("rows", [torch.zeros(MIN_CANDIDATES, 3), torch.arange(float(MIN_CANDIDATES))[:, None] % 2])
 def test_cells_of_rows_that_are_equal(rows):
-    indices, distances = nearest(rows[:40], Cells(rows), 15, exclude=torch.arange(40))
+    indices, distances = nearest(rows[:40], CellIndex(rows), 15, exclude=torch.arange(40))
     assert (distances == 0).all()
     assert (indices != torch.arange(40)[:, None]).all()
     assert all(len(set(row)) == 15 for row in indices.tolist())
 
 
 def test_cells_only_where_they_pay(clustered):
-    assert isinstance(candidates_of(clustered, 30), Cells)
-    assert not isinstance(candidates_of(clustered[:-1], 30), Cells)
-    assert not isinstance(candidates_of(clustered, 1000), Cells)
-    assert isinstance(copy.deepcopy(Cells(clustered)), Cells)
+    assert isinstance(build_index(clustered, 30), CellIndex)
+    assert not isinstance(build_index(clustered[:-1], 30), CellIndex)
+    assert not isinstance(build_index(clustered, 1000), CellIndex)
+    assert isinstance(copy.deepcopy(CellIndex(clustered)), CellIndex)

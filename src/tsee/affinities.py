@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tsee.data import blocks_in_cache
+from tsee.metric import Metric, euclidean
 
 __all__ = ["Affinities", "conditional_probabilities", "gaussian", "joint_probabilities", "precisions", "to_double"]
 
@@ -110,7 +111,7 @@ def precisions(squared_distances: Tensor, perplexity: float) -> Tensor:
     return solution.exp() / spread
 
 
-def joint_probabilities(X: Tensor, perplexity: float) -> Tensor:
+def joint_probabilities(X: Tensor, perplexity: float, metric: Metric = euclidean) -> Tensor:
     r"""Symmetric joint probabilities of the pairs of a batch (equations 1 to 3).
 
     .. math:: p_{ij} = \frac{p_{j|i} + p_{i|j}}{2n}, \qquad p_{i|i} = 0
@@ -121,18 +122,19 @@ def joint_probabilities(X: Tensor, perplexity: float) -> Tensor:
         The rows of one mini-batch: n is their number, and neighbors are sought among them only.
     perplexity : float
         Less than n.
+    metric : Metric, default `euclidean`
+        The distance between rows.
 
     Returns
     -------
     Tensor of shape (n, n)
         Zero on the diagonal; all entries together sum to 1.
     """
-    rows = to_double(X)  # products of float32 rows cannot tell the distances within a tight cluster apart
-    rows = rows - rows.mean(0)
-    norms = rows.square().sum(1)
-    joint = torch.zeros(len(X), len(X), dtype=X.dtype, device=rows.device)
+    doubled = to_double(X)  # products of float32 rows cannot tell the distances within a tight cluster apart
+    rows = metric.prepare(doubled, metric.origin(doubled))
+    joint = torch.zeros(len(X), len(X), dtype=X.dtype, device=doubled.device)
     for block in blocks_in_cache(len(X), len(X)):
-        distances = torch.addmm(norms, rows[block], rows.T, alpha=-2).add_(norms[block, None]).clamp_min_(0)
+        distances = metric.scores(rows[block], rows).add_(rows.norms[block, None]).clamp_min_(0)
         distances[:, block].fill_diagonal_(torch.inf)
         conditional = conditional_probabilities(distances, perplexity).div_(2 * len(X)).to(X.dtype)
         joint[block] += conditional

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from tsee.distributed import all_offset, all_sum
-from tsee.neighbors import Candidates, candidates_of
+from tsee.metric import Metric, euclidean
+from tsee.neighbors import Index, build_index
 
 __all__ = ["Centers", "Exemplars", "choose_centers", "choose_points", "take", "take_own"]
 
@@ -93,6 +94,7 @@ def choose_centers(
     n_iterations: int = 10,
     generator: torch.Generator,
     device: str | torch.device = "cpu",
+    metric: Metric = euclidean,
     progress: Callable[[int], None] | None = None,
 ) -> Centers:
     """The centers of a fixed number of k-means updates, as in the paper.
@@ -128,6 +130,8 @@ def choose_centers(
     device : str or torch.device
         Where distances are computed. Sums are made on the CPU in the order of the rows, in float64, so that
         they are the same in every run.
+    metric : Metric, default `euclidean`
+        The distance by which rows choose their centers.
     progress : callable, optional
         Called after each update with the number of updates made.
 
@@ -147,10 +151,10 @@ def choose_centers(
     if seeding == "random" or n <= n_exemplars:
         E = take(X, choose_points(n, n_exemplars, generator))
     else:
-        E, weights = _candidates(X, n_exemplars, generator, device)
+        E, weights = _candidates(X, n_exemplars, generator, device, metric)
         if len(E) > n_exemplars:
-            E = E[_kmeans_plusplus(E, weights, n_exemplars, generator, device)]
-    return _kmeans(X, E, n_iterations, device, progress)
+            E = E[_kmeans_plusplus(E, weights, n_exemplars, generator, device, metric)]
+    return _kmeans(X, E, n_iterations, device, metric, progress)
 
 
 def _check_at_least(name: str, value: int, least: int) -> None:
@@ -169,22 +173,27 @@ class _Clusters:
 
 
 def _kmeans(
-    X: Rows, E: Tensor, n_iterations: int, device: torch.device, progress: Callable[[int], None] | None
+    X: Rows,
+    E: Tensor,
+    n_iterations: int,
+    device: torch.device,
+    metric: Metric,
+    progress: Callable[[int], None] | None = None,
 ) -> Centers:
     """k-means updates from the centers ``E``, and the last assignment."""
-    clusters = _assign(X, E, device)
+    clusters = _assign(X, E, device, metric)
     for iteration in range(n_iterations):
-        moved = _refill(X, _means(E, clusters), clusters)
+        moved = _refill(X, metric.means(clusters.sums, clusters.counts, E), clusters)
         if torch.equal(moved, E):
             break
-        E, clusters = moved, _assign(X, moved, device)
+        E, clusters = moved, _assign(X, moved, device, metric)
         if progress is not None:
             progress(iteration + 1)
     for _ in range(MAX_REFILLS):
         refilled = _refill(X, E, clusters)
         if torch.equal(refilled, E):
             break
-        E, clusters = refilled, _assign(X, refilled, device)
+        E, clusters = refilled, _assign(X, refilled, device, metric)
     # A center that is still empty, or equal to another, has no distinct row left to stand for.
     occupied = clusters.counts > 0
     positions, inverse = torch.unique(E[occupied], dim=0, return_inverse=True)
@@ -192,24 +201,18 @@ def _kmeans(
     return Centers(positions, counts, float(clusters.squared.sum(dtype=torch.float64)))
 
 
-def _assign(X: Rows, E: Tensor, device: torch.device) -> _Clusters:
+def _assign(X: Rows, E: Tensor, device: torch.device, metric: Metric) -> _Clusters:
     start, n = all_offset(X.shape[0])
     labels = torch.zeros(n, dtype=torch.int64)
     squared = torch.zeros(n)
     sums = torch.zeros(E.shape, dtype=torch.float64)
-    nearest = _nearest_of(E, device)
+    nearest = _nearest_of(E, device, metric)
     for rows, block in _blocks(X, len(E)):
         mine = slice(start + rows.start, start + rows.stop)
         labels[mine], squared[mine] = nearest(block)
         sums.index_add_(0, labels[mine], block.to("cpu", torch.float64))
     labels, squared, sums = all_sum(labels), all_sum(squared), all_sum(sums)
     return _Clusters(labels, squared, sums, torch.bincount(labels, minlength=len(E)))
-
-
-def _means(E: Tensor, clusters: _Clusters) -> Tensor:
-    """The mean of each cluster. An empty one stays where it is."""
-    means = (clusters.sums / clusters.counts[:, None]).to(E.dtype)
-    return torch.where(clusters.counts[:, None] > 0, means, E)
 
 
 def _refill(X: Rows, E: Tensor, clusters: _Clusters) -> Tensor:
@@ -233,7 +236,9 @@ def _refill(X: Rows, E: Tensor, clusters: _Clusters) -> Tensor:
     return E
 
 
-def _candidates(X: Rows, n_exemplars: int, generator: torch.Generator, device: torch.device) -> tuple[Tensor, Tensor]:
+def _candidates(
+    X: Rows, n_exemplars: int, generator: torch.Generator, device: torch.device, metric: Metric
+) -> tuple[Tensor, Tensor]:
     """Distinct rows drawn in rounds, by the squared distance to those before; and the rows nearest to each.
 
     Rounds go on past their number as long as candidates are fewer than exemplars and rows are left to draw.
@@ -247,7 +252,7 @@ def _candidates(X: Rows, n_exemplars: int, generator: torch.Generator, device: t
     while True:
         if len(drawn) > 0:
             new, own = torch.unique(take(X, drawn), dim=0, return_inverse=True)
-            clusters = _assign(X, new, device)
+            clusters = _assign(X, new, device, metric)
             labels = torch.where(clusters.squared < squared, clusters.labels + count, labels)
             squared = torch.minimum(clusters.squared, squared)
             # Rounding may find a neighbor instead; but a candidate is its own, and never drawn again.
@@ -264,22 +269,20 @@ def _candidates(X: Rows, n_exemplars: int, generator: torch.Generator, device: t
 
 
 def _kmeans_plusplus(
-    C: Tensor, weights: Tensor, n_exemplars: int, generator: torch.Generator, device: torch.device
+    C: Tensor, weights: Tensor, n_exemplars: int, generator: torch.Generator, device: torch.device, metric: Metric
 ) -> Tensor:
     """Greedy k-means++: of a few points drawn by ``w d^2``, the one that most lowers ``sum w d^2``."""
-    C = (C - C.mean(0)).to(device)
+    candidates = metric.prepare(C, metric.origin(C)).to(device)
     w = weights.to(device, C.dtype)
-    norms = C.square().sum(1)
-    products = C @ C.T if len(C) ** 2 <= MAX_PAIRS else None
+    table = metric.distances(candidates, candidates) if len(C) ** 2 <= MAX_PAIRS else None
     closest = torch.full_like(w, torch.inf)
     left = torch.ones_like(w)
     chosen: list[int] = []
     odds, n_trials = w, 1  # the first has no distances to go by
     while len(chosen) < n_exemplars:
         drawn = _draw(odds, n_trials, generator)
-        pairs = C[drawn] @ C.T if products is None else products[drawn]  # (trials, candidates)
-        distances = torch.add(norms + norms[drawn, None], pairs, alpha=-2).clamp_(min=0)
-        distances = torch.minimum(distances, closest)
+        distances = metric.distances(candidates[drawn], candidates) if table is None else table[drawn]
+        distances = torch.minimum(distances, closest)  # (trials, candidates)
         best = int(torch.argmin(distances @ w))
         chosen.append(int(drawn[best]))
         closest = distances[best]
@@ -331,20 +334,16 @@ def take_own(X: Rows, indices: Tensor) -> Tensor:
     return taken
 
 
-def _nearest_of(E: Tensor, device: torch.device) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+def _nearest_of(E: Tensor, device: torch.device, metric: Metric) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """A function of a block of rows: the nearest row of ``E`` to each, and the squared distance to it."""
     E = E.to(device)
-    # Far from the origin, products would lose the digits in which near and far differ.
-    origin = E.median(0).values
-    centered = E - origin
-    half_norms = centered.square().sum(1) / 2
+    origin = E.median(0).values  # not the mean, which empty centers far away would drag along
+    candidates = metric.prepare(E, origin)
 
     def nearest(block: Tensor) -> tuple[Tensor, Tensor]:
         block = block.to(device)
-        labels = torch.addmm(half_norms, block - origin, centered.T, alpha=-1).argmin(1)  # of (rows, z)
-        # From differences, so that equal rows are at exactly 0.
-        squared = (block - E[labels]).square_().sum(1)
-        return labels.cpu(), squared.cpu()
+        labels = metric.scores(metric.prepare(block, origin), candidates).argmin(1)  # of (rows, z)
+        return labels.cpu(), metric.exact(block, E[labels]).cpu()
 
     return nearest
 
@@ -371,9 +370,9 @@ class Exemplars:
         return len(self.inputs)
 
     @cached_property
-    def index(self) -> Candidates:
+    def index(self) -> Index:
         """The exemplars as they are searched for a few neighbors, made when first needed."""
-        return candidates_of(self.inputs, FEW_NEIGHBORS)
+        return build_index(self.inputs, FEW_NEIGHBORS)
 
     def own(self, rows: slice, start: int = 0) -> Tensor | None:
         """For each row of a slice, the exemplar that the row itself is, or -1. None if exemplars are no rows.

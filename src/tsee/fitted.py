@@ -17,7 +17,7 @@ from tsee.data import blocks, check_matrix, dense
 from tsee.distributed import all_gather
 from tsee.exceptions import ModelError
 from tsee.exemplars import Exemplars
-from tsee.neighbors import Candidates
+from tsee.neighbors import ExactIndex, Index
 from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
@@ -209,7 +209,7 @@ class FittedMap:
             indices = None if exemplars.indices is None else subsample(exemplars.indices)
             fewer = Exemplars(subsample(exemplars.inputs), indices)
             usual = fitted._usual_distances(X, start, exemplars, exemplars.index)
-            reference = NoveltyReference(usual, fitted._usual_distances(X, start, fewer, Candidates(fewer.inputs)))
+            reference = NoveltyReference(usual, fitted._usual_distances(X, start, fewer, ExactIndex(fewer.inputs)))
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -329,7 +329,7 @@ class FittedMap:
             positions[others.numpy()] = self.place_inputs(inputs[rows][others], how).numpy()
         return positions
 
-    def _usual_distances(self, X: Any, start: int, exemplars: Exemplars, index: Candidates) -> Tensor:
+    def _usual_distances(self, X: Any, start: int, exemplars: Exemplars, index: Index) -> Tensor:
         """How far a sample of the rows of ``fit`` of all processes are from exemplars, in ascending order."""
         parts = [exemplars.own(rows, start) for rows in sample_slices(X.shape[0])]
         own = None if exemplars.indices is None else torch.cat([part for part in parts if part is not None])

@@ -15,30 +15,32 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KDTree
 from torch import Tensor
 
-from tsee.neighbors import nearest
+from tsee.data import blocks
+from tsee.metric import euclidean
+from tsee.neighbors import ExactIndex
 
 __all__ = ["continuity", "knn_error", "quality_score", "trustworthiness"]
 
-# At most this many distances, or comparisons of neighbors, are held at once.
-BLOCK = 1 << 24
-# Up to this many columns distances are in double precision: in a map of tight clusters far apart,
-# single precision cannot tell a point's neighbors from one another. In wide data it can, at half the time.
-NARROW = 64
-# Up to this many columns a k-d tree finds the neighbors a hundred times faster than products of matrices.
-TREE_COLUMNS = 4
+# How many distances, or comparisons of neighbors, are held at once.
+BLOCK_ENTRIES = 2**24
+# Up to this many columns, distances are in double precision: in a map of tight clusters far apart, single precision
+# cannot tell a point's neighbors from one another. In wide data it can, in half the time.
+MAX_DOUBLE_COLUMNS = 64
+# Up to this many columns, a k-d tree finds the neighbors a hundred times faster than products of matrices.
+MAX_TREE_COLUMNS = 4
 
 
 def knn_error(
     Y_train: Any, y_train: Any, Y_test: Any = None, y_test: Any = None, k: int | Sequence[int] = (1, 5, 10)
 ) -> dict[int, float]:
-    r"""Share of points whose label is not that of their ``k`` nearest training points in the map.
+    r"""Share of points whose label differs from the vote of their ``k`` nearest training points in the map.
 
     .. math:: \mathrm{err}(k) = \frac{1}{m} \sum_{i=1}^{m}
               \left[ y_i \neq \mathrm{vote}\{y_j : j \in N_k(i)\} \right]
 
     where :math:`N_k(i)` are the k training points nearest to the test point i in the map. Each has one vote.
-    Of classes with equally many votes, the one with the nearest member wins, so that two neighbors
-    always vote as one does, as in the paper's table.
+    If classes have equally many votes, the one with the nearest member wins. So two neighbors always vote as one
+    does, as in the paper's table.
 
     Parameters
     ----------
@@ -73,10 +75,7 @@ def knn_error(
     space = _Space.of(Y_train, Y_test, "Y_train", "Y_test")
     classes: dict[Any, int] = {}
     train_codes = _encode(y_train, "y_train", classes, "Y_train", len(space.train))
-    if space.own:
-        test_codes = train_codes
-    else:
-        test_codes = _encode(y_test, "y_test", classes, "Y_test", len(space.test))
+    test_codes = train_codes if space.own else _encode(y_test, "y_test", classes, "Y_test", len(space.test))
     sizes = _check_sizes(k, len(space.train) - space.own, "knn_error")
     votes = train_codes[space.nearest(max(sizes)).numpy()]  # (m, k)
     return {size: float(np.mean(_winners(votes[:, :size]) != test_codes)) for size in sizes}
@@ -94,7 +93,7 @@ def quality_score(
     .. math:: \mathrm{QS}(k) = \frac{1}{m k} \sum_{i=1}^{m} \left| N^X_k(i) \cap N^Y_k(i) \right|
 
     where :math:`N^X_k(i)` are the k training points nearest to the test point i in the data, and
-    :math:`N^Y_k(i)` those nearest in the map. A random map has a score of about k / n.
+    :math:`N^Y_k(i)` the k nearest in the map. A random map has a score of about k / n.
 
     Parameters
     ----------
@@ -135,8 +134,8 @@ def trustworthiness(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any 
     where :math:`N^Y_k(i)` are the k training points nearest to the test point i in the map and
     :math:`r^X(i, j)` is the rank of training point j by its distance to i in the data: one more than the
     number of training points that are nearer. N is the number of training points that i is compared with.
-    The factor makes the worst map 0. Without test points, each training point is compared with the other
-    N = n - 1, and T is that of ``sklearn.manifold.trustworthiness``.
+    The factor gives the worst map a score of 0. Without test points, each training point is compared with the other
+    N = n - 1, and T equals ``sklearn.manifold.trustworthiness``.
 
     Parameters
     ----------
@@ -179,8 +178,8 @@ def continuity(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = Non
     .. math:: C(k) = 1 - \frac{2}{m k (2 N - 3 k + 1)} \sum_{i=1}^{m} \sum_{j \in N^X_k(i)}
               \max(0, r^Y(i, j) - k)
 
-    which is :func:`trustworthiness` with data and map exchanged: trustworthiness falls when the map brings
-    strangers together, continuity when it tears neighbors apart.
+    This is :func:`trustworthiness` with data and map exchanged: trustworthiness falls if the map brings
+    strangers together, continuity if it tears neighbors apart.
 
     Parameters
     ----------
@@ -193,7 +192,7 @@ def continuity(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = Non
     Y_test : array-like of shape (m, c), optional
         The map of the held-out data.
     k : int, default 5
-        The number of neighbors, at most half of those a point is compared with.
+        The number of neighbors, at most half of N.
 
     Returns
     -------
@@ -212,9 +211,9 @@ def continuity(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = Non
 
 
 class _Space:
-    """Training and test points in one space, the data's or the map's.
+    """Training and test points in one space: the data or the map.
 
-    ``own`` says that the test points are the training points themselves, none its own neighbor.
+    ``own`` is true if the test points are the training points themselves. No point is its own neighbor.
     """
 
     def __init__(self, train: Tensor, test: Tensor, own: bool) -> None:
@@ -230,12 +229,11 @@ class _Space:
                     f"{test_name} must have as many columns as {train_name}. "
                     f"Got {test.shape[1]} and {train.shape[1]} instead."
                 )
-        wide = train.shape[1] > NARROW and all(_is_small(X) for X in (train, test) if X is not None)
+        wide = train.shape[1] > MAX_DOUBLE_COLUMNS and all(_is_small(X) for X in (train, test) if X is not None)
         dtype = torch.float32 if wide else torch.float64
         train_rows = _dense(train, dtype, train_name)
-        # Distances come from products of rows, which keep more digits when the rows are centered.
-        # Whole numbers stay whole, so that equal distances between images stay equal.
-        center = train_rows.mean(0)
+        # Integers stay integers, so that equal distances between images stay equal.
+        center = euclidean.origin(train_rows)
         center = center.round() if _is_integer(train) else center
         train_rows -= center
         if test is None:
@@ -246,8 +244,8 @@ class _Space:
     def nearest(self, k: int) -> Tensor:
         """Indices of the ``k`` training points nearest to each test point, the nearest first: (m, k)."""
         own = torch.arange(len(self.train)) if self.own else None
-        if self.train.shape[1] > TREE_COLUMNS:
-            return nearest(self.test, self.train, k, exclude=own)[0]
+        if self.train.shape[1] > MAX_TREE_COLUMNS:
+            return ExactIndex(self.train).query(self.test, k, exclude=own)[0]
         tree = KDTree(self.train.cpu().numpy())
         found = tree.query(self.test.cpu().numpy(), k + self.own, return_distance=False)
         return torch.from_numpy(found if own is None else _drop(found, own.numpy()))
@@ -255,29 +253,26 @@ class _Space:
     def ranks(self, chosen: Tensor) -> Tensor:
         """For each test point, one more than the training points nearer than each chosen one: (m, k)."""
         ranks = torch.empty_like(chosen)
-        half_norms = self.train.square().sum(1) / 2
-        rows = max(1, BLOCK // len(self.train))
-        for start in range(0, len(self.test), rows):
-            block = self.test[start : start + rows]
-            if self.train.shape[1] > TREE_COLUMNS:
-                # |x - e|^2 / 2 less the part that is the same for every training point: (rows, n)
-                tile = torch.addmm(half_norms, block, self.train.T, alpha=-1)
+        train = euclidean.prepare(self.train)
+        for rows in blocks(len(self.test), max(1, BLOCK_ENTRIES // len(self.train))):
+            block = self.test[rows]
+            if self.train.shape[1] > MAX_TREE_COLUMNS:
+                tile = euclidean.scores(euclidean.prepare(block), train)  # (rows, n)
             else:  # in few columns differences are as fast, and lose no digits
                 tile = torch.cdist(block, self.train, compute_mode="donot_use_mm_for_euclid_dist")
             if self.own:
-                index = torch.arange(len(block), device=tile.device)
-                tile[index, start + index] = torch.inf
-            limits = tile.gather(1, chosen[start : start + rows].to(tile.device))  # (rows, k)
+                tile[:, rows].fill_diagonal_(torch.inf)
+            limits = tile.gather(1, chosen[rows].to(tile.device))  # (rows, k)
             # A sum of floating-point ones is many times faster than one of booleans, and as exact.
             nearer = torch.empty_like(tile)
             for j in range(chosen.shape[1]):
                 torch.lt(tile, limits[:, j : j + 1], out=nearer)
-                ranks[start : start + rows, j] = 1 + nearer.sum(1).long().cpu()
+                ranks[rows, j] = 1 + nearer.sum(1).long().cpu()
         return ranks
 
 
 def _drop(found: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each row without its own index, or without the last where copies of the point have displaced it."""
+    """Each row without its own index, or without the last index if copies of the point have displaced it."""
     unwanted = found == own[:, None]
     unwanted[~unwanted.any(1), -1] = True
     kept: NDArray[np.int64] = found[~unwanted].reshape(len(found), -1)
@@ -299,7 +294,7 @@ def _data_and_map(X_train: Any, Y_train: Any, X_test: Any, Y_test: Any) -> tuple
 
 def _rank_score(neighbors: _Space, ranks: _Space, k: int, caller: str) -> float:
     n = len(ranks.train) - ranks.own
-    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k <= n / 2:
+    if not _is_int(k) or not 1 <= k <= n / 2:
         raise ValueError(
             f"The 'k' parameter of {caller} must be an int from 1 to {n // 2}, half of the training points "
             f"that a point is compared with. Got {k!r} instead."
@@ -310,27 +305,23 @@ def _rank_score(neighbors: _Space, ranks: _Space, k: int, caller: str) -> float:
 
 
 def _winners(votes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The class with most votes in each row, of equals the one that comes first in the row."""
+    """The class with most votes in each row, the first one in the row if several have as many."""
     winners = np.empty(len(votes), np.int64)
-    rows = max(1, BLOCK // votes.shape[1] ** 2)
-    for start in range(0, len(votes), rows):
-        block = votes[start : start + rows]
+    for rows in blocks(len(votes), max(1, BLOCK_ENTRIES // votes.shape[1] ** 2)):
+        block = votes[rows]
         counts = (block[:, :, None] == block[:, None, :]).sum(2)  # (rows, k): votes for each voter's class
-        first = counts.argmax(1)
-        winners[start : start + rows] = block[np.arange(len(block)), first]
+        winners[rows] = block[np.arange(len(block)), counts.argmax(1)]
     return winners
 
 
 def _shared_neighbors(a: Tensor, b: Tensor) -> NDArray[np.int64]:
-    """How many indices the first k columns of both hold in the same row, summed over rows, for each k."""
+    """How many indices the first k columns of both share, summed over all rows, for each k."""
     k = a.shape[1]
     counts = np.zeros(k, np.int64)
-    rows = max(1, BLOCK // k**2)
-    for start in range(0, len(a), rows):
-        same = a[start : start + rows, :, None] == b[start : start + rows, None, :]
-        _, place_a, place_b = same.nonzero(as_tuple=True)
-        # A neighbor is shared from the size on that takes it in on both sides.
-        counts += torch.maximum(place_a, place_b).bincount(minlength=k).numpy()
+    for rows in blocks(len(a), max(1, BLOCK_ENTRIES // k**2)):
+        _, rank_a, rank_b = (a[rows, :, None] == b[rows, None, :]).nonzero(as_tuple=True)
+        # A neighbor is shared by all sizes that include it on both sides.
+        counts += torch.maximum(rank_a, rank_b).bincount(minlength=k).numpy()
     return counts.cumsum()
 
 
@@ -339,7 +330,7 @@ def _check_sizes(k: int | Sequence[int], largest: int, caller: str) -> list[int]
     if not sizes:
         raise ValueError(f"The 'k' parameter of {caller} must hold at least one number of neighbors.")
     for size in sizes:
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or not 1 <= size <= largest:
+        if not _is_int(size) or not 1 <= size <= largest:
             raise ValueError(
                 f"The 'k' parameter of {caller} must be an int, or ints, from 1 to {largest}, "
                 f"the number of training points that a point is compared with. Got {size!r} instead."
@@ -347,8 +338,12 @@ def _check_sizes(k: int | Sequence[int], largest: int, caller: str) -> list[int]
     return [int(size) for size in sizes]
 
 
+def _is_int(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def _encode(labels: Any, name: str, classes: dict[Any, int], rows_name: str, n: int) -> NDArray[np.int64]:
-    """Labels as numbers, the same for equal labels; ``classes`` collects those seen."""
+    """Labels as numbers, the same number for equal labels. ``classes`` collects the labels seen."""
     if isinstance(labels, Tensor):
         labels = labels.detach().cpu()
     labels = np.asarray(labels)
@@ -363,15 +358,12 @@ def _encode(labels: Any, name: str, classes: dict[Any, int], rows_name: str, n: 
 
 
 def _check_rows(X: Any, name: str) -> Any:
-    """``X`` as a numeric matrix of the kind that it is: a tensor, a CSR matrix or an array."""
+    """``X`` as a numeric matrix: a tensor, a CSR matrix or an array."""
     if isinstance(X, Tensor):
         X = X.detach()
         numeric = not X.is_complex()
-    elif hasattr(X, "tocsr"):
-        X = X.tocsr()
-        numeric = X.dtype.kind in "biuf"
     else:
-        X = np.asarray(X)
+        X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
         numeric = X.dtype.kind in "biuf"
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(
@@ -388,12 +380,12 @@ def _is_integer(X: Any) -> bool:
 
 
 def _is_small(X: Any) -> bool:
-    """Whether single precision holds every value: the rest is compared in double."""
+    """Whether single precision holds every value. Otherwise distances are computed in double precision."""
     return bool(X.dtype.itemsize <= (2 if _is_integer(X) else 4))
 
 
 def _dense(X: Any, dtype: torch.dtype, name: str) -> Tensor:
-    """A copy of ``X`` as a dense tensor, to be changed at will."""
+    """A copy of ``X`` as a dense tensor, which the caller is free to change."""
     if isinstance(X, Tensor):
         rows = X.to(dtype, copy=True)
     else:

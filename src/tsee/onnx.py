@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from tsee.exceptions import ExportWarning, ModelError, warn
-from tsee.files.replacing import beside, put_in_place
+from tsee.files.atomic import replacing
 from tsee.fitted import FittedMap, fitted_map
 from tsee.preprocessing import Preprocessing
 
@@ -82,19 +82,15 @@ def export(model: Any, path: str | PathLike[str]) -> None:
         raise ModelError(f"{str(path)!r} is a folder: name a file to export to, such as 'model.onnx'.")
     _warn_of_differences(fitted)
     content = _exported(fitted)
-    temporary = beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        put_in_place(temporary, target)
+        with replacing(target) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
         raise ModelError(
             f"The model cannot be exported to {str(path)!r} ({error.strerror or error}), and what was there is "
             "unchanged: choose a folder that you may write to, with room on its disk."
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
 
 
 class _ForwardPass(nn.Module):
@@ -102,6 +98,7 @@ class _ForwardPass(nn.Module):
 
     mean: Tensor
     basis: Tensor | None
+    divisor: Tensor | None
 
     def __init__(self, preprocessing: Preprocessing, network: nn.Module):
         super().__init__()
@@ -109,10 +106,13 @@ class _ForwardPass(nn.Module):
         self.register_buffer("mean", torch.from_numpy(preprocessing.mean.astype(np.float32)))
         self.register_buffer("basis", None if preprocessing.basis is None else torch.from_numpy(preprocessing.basis))
         self.factor = 1 / preprocessing.scale
+        spread = preprocessing.spread
+        self.register_buffer("divisor", None if spread is None else torch.from_numpy(preprocessing.divisor).float())
         self.network = network
 
     def forward(self, rows: Tensor) -> Tensor:
-        inputs = (rows - self.mean) * self.factor
+        centered = rows - self.mean
+        inputs = centered * self.factor if self.divisor is None else centered / self.divisor
         if self.basis is not None:
             inputs = inputs @ self.basis
         positions: Tensor = self.network(inputs).float()
@@ -128,7 +128,7 @@ def _warn_of_differences(fitted: FittedMap) -> None:
             ExportWarning,
         )
     preprocessing = fitted.preprocessing
-    rounding = np.abs(preprocessing.mean) * float(np.finfo(np.float32).eps) / 2 / preprocessing.scale
+    rounding = np.abs(preprocessing.mean) * float(np.finfo(np.float32).eps) / 2 / preprocessing.divisor
     if rounding.max() > TOLERATED_ROUNDING:
         names = fitted.feature_names or range(len(rounding))
         warn(

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 import tsee
 from tsee import DtSEE, HotSEE
-from tsee.neighbors import Candidates
+from tsee.neighbors import ExactIndex
 from tsee.placement.novelty import SLICE_ROWS, SLICES, exemplar_distances, sample_slices
 
 
@@ -69,7 +69,7 @@ def test_gaps_are_the_mean_squared_distances():
     squared[torch.arange(30), own] = torch.inf
     expected = (squared.sort(1).values[:, :5].mean(1) + outside).sqrt()
     torch.testing.assert_close(
-        exemplar_distances(X, outside, Candidates(E), own).double(), expected, rtol=1e-5, atol=1e-6
+        exemplar_distances(X, outside, ExactIndex(E), own).double(), expected, rtol=1e-5, atol=1e-6
     )
 
 

@@ -18,7 +18,7 @@ from tsee.explorer.columns import check_columns, columns_of
 from tsee.explorer.model import describe_model
 from tsee.explorer.packing import Arrays, pack
 from tsee.explorer.pictures import describe_pictures
-from tsee.files.replacing import beside, put_in_place
+from tsee.files.atomic import replacing
 from tsee.fitted import FittedMap, fitted_map
 from tsee.plots import COLORS
 
@@ -171,10 +171,6 @@ def _html(title: str, payload: str) -> str:
 
 def _replace(path: Path, content: str) -> Path:
     """Write a temporary file first, so that an existing file is either replaced completely or left unchanged."""
-    temporary = beside(path)
-    try:
+    with replacing(path) as temporary:
         temporary.write_text(content, encoding="utf-8", newline="")
-        put_in_place(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
     return path

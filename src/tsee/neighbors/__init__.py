@@ -1,7 +1,7 @@
-"""The nearest of a set of points in blocks of matrix products."""
+"""The nearest of a set of candidates, found by blocks of matrix products."""
 
-from tsee.neighbors.candidates import Candidates
-from tsee.neighbors.cells import Cells, candidates_of
-from tsee.neighbors.search import nearest
+from tsee.neighbors.cells import CellIndex, build_index
+from tsee.neighbors.exact import ExactIndex
+from tsee.neighbors.index import Index
 
-__all__ = ["Candidates", "Cells", "candidates_of", "nearest"]
+__all__ = ["CellIndex", "ExactIndex", "Index", "build_index"]

@@ -10,6 +10,7 @@ from tsee.batches import Batch, Columns
 from tsee.data import blocks_in_cache
 from tsee.distributed import all_sum, all_sum_with_gradient
 from tsee.exemplars import Exemplars
+from tsee.metric import euclidean, exclude_from
 from tsee.objectives.embedding import embed_together
 from tsee.objectives.kernels import dense_pairs, entropy_term
 
@@ -58,9 +59,8 @@ class Full:
         self.exemplars, self.start, self.perplexity, self.device = exemplars, start, perplexity, device
         self.inputs = exemplars.inputs.to(device)
         candidates = to_double(self.inputs)
-        self.center = candidates.mean(0)
-        self.candidates = candidates - self.center
-        self.half_norms = self.candidates.square().sum(1) / 2
+        self.origin = euclidean.origin(candidates)
+        self.candidates = euclidean.prepare(candidates, self.origin)
 
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
         """The precision of each row, and which exemplar the row is."""
@@ -81,10 +81,5 @@ class Full:
 
     def _distances(self, inputs: Tensor, own: Tensor | None) -> Tensor:
         """Squared distances less a constant per row, which probabilities do not depend on: (rows, exemplars)."""
-        rows = to_double(inputs.to(self.device)) - self.center
-        table = 2 * torch.addmm(self.half_norms, rows, self.candidates.T, alpha=-1)
-        if own is not None:
-            mine = own.to(table.device)
-            known = torch.nonzero(mine >= 0).squeeze(1)
-            table[known, mine[known]] = torch.inf
-        return table
+        rows = euclidean.prepare(to_double(inputs.to(self.device)), self.origin)
+        return exclude_from(euclidean.scores(rows, self.candidates), own)

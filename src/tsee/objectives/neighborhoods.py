@@ -8,7 +8,7 @@ from torch import Tensor
 from tsee.affinities import Affinities, conditional_probabilities
 from tsee.distributed import all_sum
 from tsee.exemplars import Exemplars
-from tsee.neighbors import candidates_of, nearest
+from tsee.neighbors import build_index
 
 __all__ = ["Neighborhoods"]
 
@@ -33,7 +33,7 @@ class Neighborhoods:
     ) -> None:
         self.exemplars, self.start = exemplars, start
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
-        self._index = candidates_of(exemplars.inputs, n_neighbors)
+        self._index = build_index(exemplars.inputs, n_neighbors)
         self._remembered = None
         if remember:
             shape = (len(exemplars), n_neighbors)
@@ -42,7 +42,7 @@ class Neighborhoods:
     def find(self, inputs: Tensor, rows: slice) -> tuple[Affinities, Tensor | None]:
         """The neighbors of a block of rows, and which exemplar each row is (None if exemplars are no rows)."""
         own = self.exemplars.own(rows, self.start)
-        indices, distances = nearest(inputs, self._index, self.n_neighbors, exclude=own)
+        indices, distances = self._index.query(inputs, self.n_neighbors, exclude=own)
         found = Affinities(indices, conditional_probabilities(distances, self.perplexity))
         if self._remembered is not None and own is not None:
             mine = own >= 0

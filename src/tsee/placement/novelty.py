@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tsee.data import blocks, pad_rows
-from tsee.neighbors import Candidates, nearest
+from tsee.neighbors import Index
 
 __all__ = ["NEIGHBORS", "NoveltyReference", "exemplar_distances", "sample_slices", "share_nearer", "subsample"]
 
@@ -42,7 +42,7 @@ def share_nearer(reference: Tensor, distances: Tensor) -> Tensor:
     return (torch.searchsorted(reference, distances.contiguous()) / len(reference)).float()
 
 
-def exemplar_distances(inputs: Tensor, outside: Tensor, index: Candidates, own: Tensor | None = None) -> Tensor:
+def exemplar_distances(inputs: Tensor, outside: Tensor, index: Index, own: Tensor | None = None) -> Tensor:
     """The distances of rows from their nearest exemplars, including what the principal components leave out.
 
     Parameters
@@ -50,7 +50,7 @@ def exemplar_distances(inputs: Tensor, outside: Tensor, index: Candidates, own: 
     inputs : Tensor of shape (n, d)
     outside : Tensor of shape (n,)
         The squared length of what the principal components leave out of each row.
-    index : Candidates
+    index : Index
         The exemplars, ready to be searched.
     own : Tensor of shape (n,), optional
         The exemplar that a row itself is, or -1.
@@ -60,7 +60,7 @@ def exemplar_distances(inputs: Tensor, outside: Tensor, index: Candidates, own: 
     Tensor of shape (n,)
     """
     k = min(NEIGHBORS, len(index.rows) - (own is not None))
-    _, squared = nearest(inputs, index, k, exclude=own)
+    _, squared = index.query(inputs, k, exclude=own)
     return (pad_rows(squared).mean(1)[: len(squared)] + outside).sqrt()
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tsee.affinities import gaussian
 from tsee.data import blocks, pad_rows
-from tsee.neighbors import Candidates, nearest
+from tsee.neighbors import Index
 
 __all__ = ["neighbor_weights", "refined_positions", "settle"]
 
@@ -27,13 +27,13 @@ PRECISION = 3.0
 
 
 @torch.inference_mode()
-def refined_positions(inputs: Tensor, index: Candidates, positions: Tensor) -> Tensor:
+def refined_positions(inputs: Tensor, index: Index, positions: Tensor) -> Tensor:
     """Positions of inputs among their nearest exemplars; an input that equals an exemplar gets its position.
 
     Parameters
     ----------
     inputs : Tensor of shape (n, d)
-    index : Candidates
+    index : Index
         The exemplars, ready to be searched.
     positions : Tensor of shape (z, h)
         The positions of the exemplars.
@@ -45,7 +45,7 @@ def refined_positions(inputs: Tensor, index: Candidates, positions: Tensor) -> T
     """
     k = min(NEIGHBORS, len(index.rows))
     found = torch.empty((len(inputs), positions.shape[1]))
-    nearby = nearest(inputs, index, k)
+    nearby = index.query(inputs, k)
     for rows in blocks(len(inputs), SETTLED_ROWS):
         # Padded: sums over few rows can be taken in another order than sums over many.
         indices, distances = (pad_rows(part[rows]) for part in nearby)

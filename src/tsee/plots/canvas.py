@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tsee.files.replacing import beside, put_in_place
+from tsee.files.atomic import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,19 +58,14 @@ def save(drawn: Figure | Axes, path: PathLike | None) -> None:
     figure: Any = drawn.figure
     target = Path(path).resolve()
     extension = target.suffix.lower()
-    temporary = beside(target)
     # Text stays editable, and the same figure gives the same bytes.
     undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with rc_context({"svg.hashsalt": "tsee", "pdf.fonttype": 42}):
+        with replacing(target) as temporary, rc_context({"svg.hashsalt": "tsee", "pdf.fonttype": 42}):
             figure.figure.savefig(temporary, dpi=DPI, format=extension[1:], metadata=undated.get(extension))
-        put_in_place(temporary, target)
     except OSError as error:
         raise ValueError(
             f"The figure cannot be written to {str(path)!r} ({error.strerror or error}), and an existing file is "
             "unchanged. Choose a folder that you can write to, on a disk with free space."
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()

@@ -14,9 +14,9 @@ from typing import Any
 
 from tsee.exceptions import DataFileError
 from tsee.files import Table
+from tsee.files.atomic import replacing
 from tsee.files.errors import listed
 from tsee.files.opening import data_files, is_zarr
-from tsee.files.replacing import beside, put_in_place
 from tsee.files.writing import can_write
 from tsee.persistence import CONFIG
 from tsee.progress import progress_bar
@@ -219,9 +219,8 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
         has_others = any(not entry.name.startswith(".") for entry in folder.iterdir())
         if has_others and not record.exists():  # another worker may have written it just now
             raise DataFileError(f"The folder {str(folder)!r} holds other files: name a new or an empty one.")
-        temporary = beside(record)
-        temporary.write_text(json.dumps(settings, indent=2) + "\n")
-        put_in_place(temporary, record)
+        with replacing(record) as temporary:
+            temporary.write_text(json.dumps(settings, indent=2) + "\n")
     try:
         recorded = json.loads(record.read_text())
     except ValueError:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from tsee.distributed import rank
 from tsee.exceptions import CheckpointError, TrainingWarning, warn
-from tsee.files.replacing import beside, put_in_place
+from tsee.files.atomic import replacing
 from tsee.fitted import History
 from tsee.training.run import RunState
 
@@ -129,13 +129,8 @@ class Checkpoint:
         if rank() == 0:
             content, tensors = _content(state)
             content |= {"format": FORMAT, "identity": self.identity, "n_threads": torch.get_num_threads()}
-            temporary = beside(self.path)
-            try:
-                with self._writing():
-                    safetensors.torch.save_file(tensors, temporary, {"state": json.dumps(content)})
-                    put_in_place(temporary, self.path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            with self._writing(), replacing(self.path) as temporary:
+                safetensors.torch.save_file(tensors, temporary, {"state": json.dumps(content)})
         self._written = time.monotonic()
         if self.stopping:
             raise SystemExit(128 + signal.SIGTERM)

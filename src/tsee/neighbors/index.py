@@ -1,0 +1,203 @@
+"""What every index shares: queries in blocks, exact distances, and a check that no nearer candidate was missed."""
+
+from __future__ import annotations
+
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from tsee.data import apply_padded, blocks
+from tsee.metric import Metric, euclidean, exclude_from
+from tsee.neighbors.smallest import Scratch, columns_of_smallest
+
+__all__ = ["SMALL_BATCH", "Factors", "Index"]
+
+# Fewer queries than this are searched for without the preparations that only pay for many.
+SMALL_BATCH = 16
+# Candidates taken beyond those wanted, so that rounding cannot keep out one that is nearer.
+MARGIN = 8
+# Searching all candidates in float64 takes their memory twice: one thread at a time does it, for a few queries.
+PRECISE_SEARCH = threading.Lock()
+PRECISE_QUERIES = 32
+
+
+class Factors:
+    """Candidates as factors of matrix products.
+
+    Attributes
+    ----------
+    origin : Tensor of shape (d,) or None
+        The point subtracted from candidates and queries.
+    table : Tensor of shape (z, w)
+        One row per candidate. Its product with the factors of a query is a score.
+    largest_norm : Tensor of shape ()
+        The largest squared length of a candidate.
+    """
+
+    def __init__(self, rows: Tensor, metric: Metric) -> None:
+        self.origin = metric.origin(rows)
+        candidates = metric.prepare(rows, self.origin)
+        self.table = metric.candidate_factors(candidates)
+        self.largest_norm = candidates.norms.max()
+
+
+class Index(ABC):
+    """Candidates that are searched for the nearest to each query.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (z, d)
+        The candidates.
+    metric : Metric, default `euclidean`
+        The distance by which the nearest are chosen.
+    """
+
+    def __init__(self, rows: Tensor, metric: Metric = euclidean) -> None:
+        self.rows, self.metric = rows, metric
+        self.factors = Factors(rows, metric)
+
+    def __reduce__(self) -> tuple[type[Index], tuple[Tensor, Metric]]:
+        """Copies and pickles hold the rows only, and build the rest from them."""
+        return type(self), (self.rows, self.metric)
+
+    @property
+    @abstractmethod
+    def block_rows(self) -> int:
+        """How many queries are searched for together."""
+
+    @property
+    @abstractmethod
+    def n_threads(self) -> int:
+        """How many threads search at the same time, each for its own queries."""
+
+    @abstractmethod
+    def smallest_scores(
+        self, queries: Tensor, k: int, exclude: Tensor | None, scratch: Scratch
+    ) -> tuple[Tensor, Tensor]:
+        """The ``k`` smallest scores of each query, given by its factors, and the candidates they belong to, unsorted.
+
+        The score is infinite if the candidate is excluded, or if fewer than ``k`` were found.
+        """
+
+    def query(self, rows: Tensor, k: int, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The ``k`` candidates nearest to each row.
+
+        Parameters
+        ----------
+        rows : Tensor of shape (n, d)
+            The queries.
+        k : int
+            How many to return, at most the number of candidates (less one with ``exclude``).
+        exclude : Tensor of shape (n,), optional
+            For each query the number of a candidate that it must not choose, or -1.
+
+        Returns
+        -------
+        indices : Tensor of shape (n, k), int64
+            The numbers of the candidates, the nearest first; among equally near ones the lowest number first.
+        distances : Tensor of shape (n, k)
+            The *squared* distances, from differences, so that equal rows are at exactly 0.
+        """
+        n, n_threads, scratch = len(rows), self.n_threads, Scratch()
+        indices = torch.empty((n, k), dtype=torch.int64)
+        distances = torch.empty((n, k), dtype=self.rows.dtype)
+
+        def search(part: slice) -> None:
+            block = rows[part].to(device=self.rows.device, dtype=self.rows.dtype)
+            excluded = None if exclude is None else exclude[part].to(self.rows.device)
+            indices[part], distances[part] = self._nearest(block, k, excluded, scratch)
+
+        if n_threads == 1 or n < SMALL_BATCH * n_threads:
+            for part in blocks(n, self.block_rows):
+                search(part)
+        else:
+            _in_threads(search, blocks(n, min(self.block_rows, math.ceil(n / n_threads))), n_threads)
+        return indices, distances
+
+    @cached_property
+    def _precise_factors(self) -> Factors:
+        """All candidates in float64."""
+        return Factors(self.rows.double(), self.metric)
+
+    def _nearest(self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
+        """What `query` returns, for one block."""
+        found, distances, certain = self._nearest_by_products(block, k, exclude, scratch)
+        if not bool(certain.all()) and self.rows.dtype != torch.float64 and self.rows.device.type != "mps":
+            # Ties, or clusters so tight that products of float32 rows cannot tell their members apart.
+            left = torch.nonzero(~certain).squeeze(1)
+            with PRECISE_SEARCH:
+                for rows in left.split(PRECISE_QUERIES):
+                    excluded = None if exclude is None else exclude[rows]
+                    found[rows], distances[rows] = self._nearest_precisely(block[rows], k, excluded)
+        return found.cpu(), distances.cpu()
+
+    def _nearest_by_products(
+        self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The k nearest, their distances, and whether rounding cannot have hidden another that is as near."""
+        wanted = min(k + MARGIN, len(self.rows))
+        queries = self.metric.prepare(block, self.factors.origin)
+        scores, found = self.smallest_scores(self.metric.query_factors(queries), wanted, exclude, scratch)
+        farthest = scores.amax(1)
+        found, distances = self._in_order(block, scores, found, k)
+        limit = farthest + queries.norms - self.metric.rounding(queries, self.factors.largest_norm)
+        certain = (distances[:, -1] < limit) & torch.isfinite(farthest)
+        if wanted == len(self.rows):
+            certain = torch.ones_like(certain)
+        return found, distances, certain
+
+    def _nearest_precisely(self, block: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The k nearest and their distances. If more tie than are wanted, the first of them are taken.
+
+        They are found in float64 and then put in order as all others are: the result of a query does not depend on
+        whether rounding, or another query of its block, sent it here.
+        """
+        candidates = self._precise_factors
+        wanted = min(k + MARGIN, len(self.rows))
+        queries = self.metric.prepare(block.double(), candidates.origin)
+        scores = apply_padded(lambda rows: rows @ candidates.table.T, self.metric.query_factors(queries))
+        exclude_from(scores, exclude)  # (rows, candidates)
+        last = scores.gather(1, columns_of_smallest(scores, wanted)).amax(1, keepdim=True)
+        bound = self.metric.rounding(queries, candidates.largest_norm)[:, None]
+        # The candidates nearer than the last one and those that tie with it, row by row, the nearer ones first.
+        row, found = torch.nonzero(~(scores > last + bound)).unbind(1)
+        tied = ~(scores[row, found] < (last - bound)[row, 0])
+        order = (2 * row + tied).argsort(stable=True)
+        starts = torch.searchsorted(row, torch.arange(len(block), device=row.device))
+        found = found[order[starts[:, None] + torch.arange(wanted, device=row.device)]]
+        return self._in_order(block, scores.gather(1, found), found, k)
+
+    def _in_order(self, block: Tensor, scores: Tensor, found: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The k nearest of the candidates found, the first of equally near ones first, and their distances."""
+        found, order = found.sort(dim=1)  # (rows, wanted)
+        members = self.rows.index_select(0, found.flatten().clamp_min(0)).view(*found.shape, -1)
+        distances = self.metric.exact(block[:, None, :], members)  # (rows, wanted)
+        distances.masked_fill_(torch.isinf(scores.gather(1, order)), torch.inf)
+        distances, order = distances.sort(dim=1, stable=True)
+        return found.gather(1, order)[:, :k], distances[:, :k]
+
+
+def _in_threads(search: Callable[[slice], None], parts: Iterable[slice], n_threads: int) -> None:
+    """Search in several Python threads with one torch thread each."""
+    inference, before = torch.is_inference_mode_enabled(), torch.get_num_threads()
+
+    def use_one_torch_thread() -> None:
+        torch.get_num_threads()  # without this first call, the thread takes the global setting when it first computes
+        torch.set_num_threads(1)
+
+    def work(part: slice) -> None:
+        with torch.inference_mode(inference):
+            search(part)
+
+    try:
+        with ThreadPoolExecutor(n_threads, initializer=use_one_torch_thread) as pool:
+            for _ in pool.map(work, parts):  # an interrupt cancels the parts that have not begun
+                pass
+    finally:
+        torch.set_num_threads(before)  # for threads that are started later
