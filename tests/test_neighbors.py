@@ -6,8 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from tsee.neighbors import CellIndex, ExactIndex, build_index, cells, exact, nearest
+from tsee.neighbors import CellIndex, ExactIndex, build_index, cells, exact
 from tsee.neighbors.cells import MIN_CANDIDATES
+
+
+def nearest(X, E, k, exclude=None):
+    return (ExactIndex(E) if isinstance(E, torch.Tensor) else E).query(X, k, exclude)
 
 
 def naive(X, E, k, exclude=None):
@@ -59,7 +63,7 @@ def test_equal_rows_far_from_the_origin_are_at_distance_zero():
 
 @pytest.mark.parametrize("radius", [1e-2, 1e-3, 1e-4, 1e-6])
 def test_tight_clusters_far_apart(radius):
-    """Where products of float32 rows have lost the distances within a cluster."""
+    """Products of float32 rows have lost the distances within a cluster."""
     generator = torch.Generator().manual_seed(0)
     centers = torch.randn(20, 50, generator=generator)
     X = centers.repeat(50, 1) + radius * torch.randn(1000, 50, generator=generator)
@@ -99,7 +103,7 @@ def test_cells_find_nearly_all_of_the_nearest(clustered):
 
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("n_candidates", [1000, 5000])  # all scores at once, and in groups
-def test_what_is_found_does_not_hang_on_the_other_rows(n_candidates, ties):
+def test_what_is_found_does_not_depend_on_the_other_rows(n_candidates, ties):
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(n_candidates + 200, 12, generator=generator)
     rows = (rows > 0).float() if ties else rows
@@ -111,7 +115,7 @@ def test_what_is_found_does_not_hang_on_the_other_rows(n_candidates, ties):
         assert torch.equal(same, distances[start:stop])
 
 
-def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):
+def test_what_cells_find_does_not_depend_on_the_other_rows(clustered):
     searched = CellIndex(clustered)
     queries = clustered[:1500] + 0.01
     indices, distances = nearest(queries, searched, 15)
@@ -162,7 +166,7 @@ def test_an_interrupt_ends_the_search(clustered, monkeypatch):
     assert len(searched) < len(clustered) / 32 / 2
 
 
-def test_all_are_searched_where_the_nearest_cells_hold_too_few(monkeypatch):
+def test_all_are_searched_if_the_nearest_cells_hold_too_few(monkeypatch):
     """Few rows in cells of their own, near each other and far from the thousands of others."""
     monkeypatch.setattr(cells, "SEARCHED_SHARE", 1000)  # one cell only
     generator = torch.Generator().manual_seed(0)
@@ -184,7 +188,7 @@ def test_cells_of_rows_that_are_equal(rows):
     assert all(len(set(row)) == 15 for row in indices.tolist())
 
 
-def test_cells_only_where_they_pay(clustered):
+def test_cells_only_if_they_pay(clustered):
     assert isinstance(build_index(clustered, 30), CellIndex)
     assert not isinstance(build_index(clustered[:-1], 30), CellIndex)
     assert not isinstance(build_index(clustered, 1000), CellIndex)
