@@ -8,7 +8,9 @@ from tsee.neighbors.index import Index
 
 __all__ = ["CellIndex", "ExactIndex", "Index", "build_index"]
 
-Candidates, Cells, candidates_of = ExactIndex, CellIndex, build_index
+Candidates = ExactIndex
+Cells = CellIndex
+candidates_of = build_index
 
 
 def nearest(X: Tensor, E: Tensor | Index, k: int, *, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
