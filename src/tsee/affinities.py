@@ -1,4 +1,4 @@
-r"""Gaussian probabilities of neighboring, each row at its own precision so that perplexities agree."""
+"""Gaussian probabilities of neighbors. Each row has its own precision, so that all have the same perplexity."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tsee.metric import Metric, euclidean
 
 __all__ = ["Affinities", "conditional_probabilities", "gaussian", "joint_probabilities", "precisions", "to_double"]
 
-# The logarithm of the precision is sought by Newton steps kept inside a bracket. Rows whose distances tie
-# have no solution and end at the bracket's end; as many halvings as this reach it to a float's precision.
-LOWEST, HIGHEST = -30.0, 40.0
-# Where it mostly lies, in the units of `precisions`: 1.2 to 1.4 for the images of MNIST at perplexities of 3 to 30.
-START = 1.25
+# Newton steps inside a bracket find the logarithm of the precision. Rows whose distances tie have no solution and
+# finish at the end of the bracket: this many halvings reach it to the precision of a float.
+LOWEST_LOG, HIGHEST_LOG = -30.0, 40.0
+# The usual value, in the units of `precisions`: 1.2 to 1.4 for the images of MNIST at perplexities of 3 to 30.
+START_LOG = 1.25
 MAX_ITERATIONS = 60
 TOLERANCE = 2e-7
 
@@ -49,10 +49,10 @@ def conditional_probabilities(squared_distances: Tensor, perplexity: float) -> T
     Parameters
     ----------
     squared_distances : Tensor of shape (n, k)
-        Infinity marks a candidate that may not be chosen.
+        Infinity marks a candidate that must not be chosen.
     perplexity : float
         Between 1 and the number of candidates. A row whose m nearest candidates tie, with m larger than
-        the perplexity, gets the nearest that can be had: 1/m for each of them.
+        the perplexity, gets the closest possible distribution: 1/m for each of them.
 
     Returns
     -------
@@ -70,35 +70,35 @@ def conditional_probabilities(squared_distances: Tensor, perplexity: float) -> T
 
 
 def gaussian(squared_distances: Tensor, beta: Tensor) -> Tensor:
-    """The probabilities of equation 8 for given precisions, one a row."""
-    gaps = squared_distances - squared_distances.amin(1, keepdim=True)
-    return torch.softmax(-beta.to(gaps.dtype)[:, None] * gaps, dim=1)
+    """The probabilities of equation 8 for given precisions, one per row."""
+    excess = squared_distances - squared_distances.amin(1, keepdim=True)
+    return torch.softmax(-beta.to(excess.dtype)[:, None] * excess, dim=1)
 
 
 def precisions(squared_distances: Tensor, perplexity: float) -> Tensor:
     """The precision of each row at which its probabilities have the given perplexity, float64."""
-    # Only differences count, in units of the one that would be about right: that of the u-th nearest.
-    gaps = to_double(squared_distances - squared_distances.amin(1, keepdim=True))  # (n, k)
-    spread = gaps.topk(min(int(perplexity) + 1, gaps.shape[1]), largest=False, sorted=False).values.amax(1)
-    spread = torch.where((spread > 0) & torch.isfinite(spread), spread, 1.0)
-    # A candidate that may not be chosen is put where its weight is zero, and zero times the gap as well.
-    gaps = gaps.div_(spread[:, None]).clamp_max_(1e100)
+    # Only differences count. Their unit is the distance of about the u-th nearest, for a perplexity of u.
+    excess = to_double(squared_distances - squared_distances.amin(1, keepdim=True))  # (n, k)
+    unit = excess.topk(min(int(perplexity) + 1, excess.shape[1]), largest=False, sorted=False).values.amax(1)
+    unit = torch.where((unit > 0) & torch.isfinite(unit), unit, 1.0)
+    # A candidate that must not be chosen is so far away that its weight is zero, but zero times its excess is not NaN.
+    excess = excess.div_(unit[:, None]).clamp_max_(1e100)
 
-    solution = torch.empty_like(spread)
+    solution = torch.empty_like(unit)
     target = math.log(perplexity)
-    active = torch.arange(len(gaps), device=gaps.device)
-    log_beta = torch.full_like(spread, START)
-    low, high = torch.full_like(spread, LOWEST), torch.full_like(spread, HIGHEST)
+    active = torch.arange(len(excess), device=excess.device)
+    log_beta = torch.full_like(unit, START_LOG)
+    low, high = torch.full_like(unit, LOWEST_LOG), torch.full_like(unit, HIGHEST_LOG)
     for _ in range(MAX_ITERATIONS):
         solution[active] = log_beta
-        # With weights w = exp(-beta gap) the entropy is log(sum w) + beta E(gap): one exponential a candidate.
+        # With weights w = exp(-beta excess) the entropy is log(sum w) + beta E(excess): one exponential per candidate.
         beta = log_beta.exp()
-        weights = (gaps * -beta[:, None]).exp_()
+        weights = (excess * -beta[:, None]).exp_()
         total = weights.sum(1)
-        mean = weights.mul_(gaps).sum(1) / total
+        mean = weights.mul_(excess).sum(1) / total
         error = total.log() + beta * mean - target
-        # Entropy falls as beta grows: d entropy / d log beta = -beta^2 Var(gap).
-        slope = beta.square() * (weights.mul_(gaps).sum(1) / total - mean.square())
+        # Entropy falls as beta grows: d entropy / d log beta = -beta^2 Var(excess).
+        slope = beta.square() * (weights.mul_(excess).sum(1) / total - mean.square())
         low, high = torch.where(error > 0, log_beta, low), torch.where(error > 0, high, log_beta)
         newton = log_beta + error / slope.clamp_min(1e-12)
         log_beta = torch.where((newton > low) & (newton < high), newton, (low + high) / 2)
@@ -106,9 +106,9 @@ def precisions(squared_distances: Tensor, perplexity: float) -> Tensor:
         if not bool(left.any()):
             break
         if not bool(left.all()):
-            active, gaps = active[left], gaps[left]
+            active, excess = active[left], excess[left]
             log_beta, low, high = log_beta[left], low[left], high[left]
-    return solution.exp() / spread
+    return solution.exp() / unit
 
 
 def joint_probabilities(X: Tensor, perplexity: float, metric: Metric = euclidean) -> Tensor:
@@ -119,7 +119,7 @@ def joint_probabilities(X: Tensor, perplexity: float, metric: Metric = euclidean
     Parameters
     ----------
     X : Tensor of shape (n, d)
-        The rows of one mini-batch: n is their number, and neighbors are sought among them only.
+        The rows of one mini-batch: n is their number, and neighbors are chosen among them only.
     perplexity : float
         Less than n.
     metric : Metric, default `euclidean`
@@ -143,5 +143,5 @@ def joint_probabilities(X: Tensor, perplexity: float, metric: Metric = euclidean
 
 
 def to_double(values: Tensor) -> Tensor:
-    """In float64, on the CPU where the device has none (Apple's MPS)."""
+    """In float64, on the CPU if the device has no float64 (Apple's MPS)."""
     return values.cpu().double() if values.device.type == "mps" else values.double()

@@ -83,7 +83,7 @@ def choose_points(n_rows: int, n_exemplars: int, generator: torch.Generator) -> 
     if n_exemplars >= n_rows:
         return torch.arange(n_rows)
     seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
-    return torch.tensor(sorted(random.Random(seed).sample(range(n_rows), n_exemplars)))  # holds those chosen only
+    return torch.tensor(sorted(random.Random(seed).sample(range(n_rows), n_exemplars)))  # keeps the chosen only
 
 
 def choose_centers(
@@ -104,32 +104,32 @@ def choose_centers(
         c(i) = argmax_j  x_i . e_j - |e_j|^2 / 2
         e_j  = mean of the x_i with c(i) = j
 
-    The start is scalable k-means++ (Bahmani et al., 2012): from one random row on, rounds in which each row
+    The start is scalable k-means++ (Bahmani et al., 2012): one random row, then rounds in which each row
     becomes a candidate with probability ``min(1, l d(x)^2 / sum d^2)``, where ``d`` is the distance to the
-    nearest candidate so far; then k-means++ over the candidates, each weighted by the rows nearest to it.
+    nearest candidate so far. Then k-means++ over the candidates, each weighted by the rows nearest to it.
 
     Empty clusters are refilled by the rows farthest from their centers, at most one row of each cluster.
-    Only distinct centers are returned: there are *fewer* than ``n_exemplars`` where the data has fewer
-    distinct rows. Whether to warn of it is left to the caller.
+    Only distinct centers are returned: there are *fewer* than ``n_exemplars`` if the data has fewer
+    distinct rows. The caller decides whether to warn.
 
     Parameters
     ----------
     X : Tensor of shape (n, d), float32
         The rows. Anything with ``shape`` whose slices ``X[a:b]`` are such tensors will do: it is read only by
-        consecutive slices of bounded size, in passes from the start. Only vectors of n are kept beside it. Of several
-        processes (see `tsee.distributed`) each gives its own rows, and all get the same centers: those of all rows, to
-        rounding the same as from one process.
+        consecutive slices of bounded size, in passes from the start. Besides it, only vectors of n numbers are kept.
+        If there are several processes (see `tsee.distributed`), each gives its own rows, and all get the centers of
+        all rows, which equal the centers from one process to rounding.
     n_exemplars : int
         The number of centers, z.
     seeding : {"k-means||", "random"}
         Scalable k-means++, or a random subset of the rows.
     n_iterations : int
-        The number of k-means updates. Fewer are made if the centers come to rest before.
+        The number of k-means updates. Fewer are made if the centers stop moving.
     generator : torch.Generator
         The source of randomness. The global generators are not used.
     device : str or torch.device
-        Where distances are computed. Sums are made on the CPU in the order of the rows, in float64, so that
-        they are the same in every run.
+        The device that computes distances. The CPU adds up rows in their order, in float64, so that the sums are
+        the same in every run.
     metric : Metric, default `euclidean`
         The distance by which rows choose their centers.
     progress : callable, optional
@@ -164,7 +164,7 @@ def _check_at_least(name: str, value: int, least: int) -> None:
 
 @dataclass(frozen=True)
 class _Clusters:
-    """What one pass over the rows of all processes finds."""
+    """The result of one pass over the rows of all processes."""
 
     labels: Tensor  # (n,) the nearest center of each row
     squared: Tensor  # (n,) the squared distance to it
@@ -194,7 +194,7 @@ def _kmeans(
         if torch.equal(refilled, E):
             break
         E, clusters = refilled, _assign(X, refilled, device, metric)
-    # A center that is still empty, or equal to another, has no distinct row left to stand for.
+    # No distinct row is left for a center that is still empty, or equal to another.
     occupied = clusters.counts > 0
     positions, inverse = torch.unique(E[occupied], dim=0, return_inverse=True)
     counts = torch.zeros(len(positions), dtype=torch.int64).index_add_(0, inverse, clusters.counts[occupied])
@@ -218,18 +218,18 @@ def _assign(X: Rows, E: Tensor, device: torch.device, metric: Metric) -> _Cluste
 def _refill(X: Rows, E: Tensor, clusters: _Clusters) -> Tensor:
     """``E`` with the empty centers moved to the farthest rows, at most one row of each cluster.
 
-    Equal rows share a cluster, so one row of each is what keeps the new centers distinct.
+    Equal rows share a cluster, so taking one row of each keeps the new centers distinct.
     """
     labels, squared, counts = clusters.labels, clusters.squared, clusters.counts
     empty = torch.nonzero(counts == 0).squeeze(1)
     if len(empty) == 0:
         return E
-    reach = torch.zeros(len(E)).scatter_reduce_(0, labels, squared, "amax")
-    reach[counts == 1] = 0  # the mean of a single row is that row, which is not to have two centers
-    widest = reach.argsort(descending=True, stable=True)[: len(empty)]
-    widest = widest[reach[widest] > 0]
-    farthest = torch.nonzero(squared == reach[labels]).squeeze(1)
-    # Of rows equally far the first, so that the choice is the same in every run.
+    radii = torch.zeros(len(E)).scatter_reduce_(0, labels, squared, "amax")
+    radii[counts == 1] = 0  # the mean of a single row is that row, which must not have two centers
+    widest = radii.argsort(descending=True, stable=True)[: len(empty)]
+    widest = widest[radii[widest] > 0]
+    farthest = torch.nonzero(squared == radii[labels]).squeeze(1)
+    # The first of equally far rows, so that the choice is the same in every run.
     first = torch.full((len(E),), len(labels)).scatter_reduce_(0, labels[farthest], farthest, "amin")
     E = E.clone()
     E[empty[: len(widest)]] = take(X, first[widest].sort().values)
@@ -239,9 +239,9 @@ def _refill(X: Rows, E: Tensor, clusters: _Clusters) -> Tensor:
 def _candidates(
     X: Rows, n_exemplars: int, generator: torch.Generator, device: torch.device, metric: Metric
 ) -> tuple[Tensor, Tensor]:
-    """Distinct rows drawn in rounds, by the squared distance to those before; and the rows nearest to each.
+    """Distinct rows drawn in rounds, by the squared distance to earlier ones, and how many rows are nearest to each.
 
-    Rounds go on past their number as long as candidates are fewer than exemplars and rows are left to draw.
+    Rounds continue beyond ROUNDS while candidates are fewer than exemplars and rows are left to draw.
     """
     _, n = all_offset(X.shape[0])
     labels = torch.zeros(n, dtype=torch.int64)
@@ -255,7 +255,7 @@ def _candidates(
             clusters = _assign(X, new, device, metric)
             labels = torch.where(clusters.squared < squared, clusters.labels + count, labels)
             squared = torch.minimum(clusters.squared, squared)
-            # Rounding may find a neighbor instead; but a candidate is its own, and never drawn again.
+            # Rounding may find a neighbor instead. A candidate represents itself, and is never drawn again.
             labels[drawn], squared[drawn] = own + count, 0
             found.append(new)
             count += len(new)
@@ -271,14 +271,14 @@ def _candidates(
 def _kmeans_plusplus(
     C: Tensor, weights: Tensor, n_exemplars: int, generator: torch.Generator, device: torch.device, metric: Metric
 ) -> Tensor:
-    """Greedy k-means++: of a few points drawn by ``w d^2``, the one that most lowers ``sum w d^2``."""
+    """Greedy k-means++: draws a few points by ``w d^2`` and keeps the one that lowers ``sum w d^2`` most."""
     candidates = metric.prepare(C, metric.origin(C)).to(device)
     w = weights.to(device, C.dtype)
     table = metric.distances(candidates, candidates) if len(C) ** 2 <= MAX_PAIRS else None
     closest = torch.full_like(w, torch.inf)
     left = torch.ones_like(w)
     chosen: list[int] = []
-    odds, n_trials = w, 1  # the first has no distances to go by
+    odds, n_trials = w, 1  # there are no distances yet for the first
     while len(chosen) < n_exemplars:
         drawn = _draw(odds, n_trials, generator)
         distances = metric.distances(candidates[drawn], candidates) if table is None else table[drawn]
@@ -289,14 +289,14 @@ def _kmeans_plusplus(
         closest[chosen[-1]] = left[chosen[-1]] = 0
         odds, n_trials = closest * w, 2 + int(math.log(n_exemplars))
         if not odds.any():
-            odds = left  # what is left equals a chosen one, as far as float32 can tell
+            odds = left  # in float32, all points left equal a chosen one
     return torch.tensor(chosen)
 
 
 def _draw(weights: Tensor, n_draws: int, generator: torch.Generator) -> Tensor:
     """Indices drawn with replacement, in proportion to ``weights``."""
     cumulative = weights.cpu().cumsum(0, dtype=torch.float64)
-    # From (0, 1], so that an index of weight 0 is never met.
+    # From (0, 1], so that an index of weight 0 is never drawn.
     points = (1 - _uniform(n_draws, generator)) * cumulative[-1]
     return torch.searchsorted(cumulative, points).to(weights.device)
 
@@ -306,7 +306,7 @@ def _uniform(n: int, generator: torch.Generator) -> Tensor:
 
 
 def _blocks(X: Rows, n_columns: int) -> Iterator[tuple[slice, Tensor]]:
-    """Slices of ``X`` from the first row to the last, of a size that suits ``n_columns`` scores a row."""
+    """Slices of ``X`` from the first row to the last, of a size that suits ``n_columns`` scores per row."""
     n, d = X.shape
     size = min(max(TILE // max(n_columns, d), MIN_ROWS), MAX_ROWS)
     for start in range(0, n, size):
@@ -315,7 +315,7 @@ def _blocks(X: Rows, n_columns: int) -> Iterator[tuple[slice, Tensor]]:
 
 
 def take(X: Rows, indices: Tensor) -> Tensor:
-    """The rows of the ascending ``indices``, read in order; numbered over all processes, whichever has them."""
+    """The rows with these ascending numbers, read in order. They are numbered over all processes."""
     start, _ = all_offset(X.shape[0])
     taken = torch.zeros((len(indices), X.shape[1]))
     first, last = torch.searchsorted(indices, torch.tensor([start, start + X.shape[0]])).tolist()
@@ -324,7 +324,7 @@ def take(X: Rows, indices: Tensor) -> Tensor:
 
 
 def take_own(X: Rows, indices: Tensor) -> Tensor:
-    """Rows of this process by their ascending numbers in it, read in order."""
+    """The rows of this process with these ascending numbers, counted in this process, read in order."""
     taken = torch.empty((len(indices), X.shape[1]))
     for rows, block in _blocks(X, 1):
         first, last = torch.searchsorted(indices, torch.tensor([rows.start, rows.stop])).tolist()

@@ -1,4 +1,4 @@
-"""The two parametric maps of the paper; any ``torch.nn.Module`` from rows to places fits in their stead."""
+"""The two parametric maps of the paper. Any ``torch.nn.Module`` from rows to positions can replace them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Network(nn.Module):
     Attributes
     ----------
     quick : bool
-        Whether hidden layers of float32 are in bfloat16 while training: 8 bits, but for sums and statistics.
+        Whether hidden layers of float32 use bfloat16 (8 significant bits) in training, except for sums and statistics.
     """
 
     quick = False
@@ -34,18 +34,18 @@ class Network(nn.Module):
     readout: nn.Linear
 
     def hidden(self, x: Tensor) -> Tensor:
-        """What the hidden layers make of rows."""
+        """The outputs of the last hidden layer."""
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
         if self.quick and self.training and x.dtype == torch.float32:
             with torch.autocast(x.device.type, torch.bfloat16):
                 hidden = self.hidden(x)
-            hidden = hidden.float()  # a place needs more digits than what it is made of
+            hidden = hidden.float()  # a position needs more digits than the hidden units
         else:
             hidden = self.hidden(x)
-        places: Tensor = self.readout(hidden)
-        return places
+        positions: Tensor = self.readout(hidden)
+        return positions
 
 
 class DeepNetwork(Network):
@@ -54,11 +54,11 @@ class DeepNetwork(Network):
     Parameters
     ----------
     n_inputs, n_components : int
-        The dimensions of a row and of its place on the map.
+        The dimensions of a row and of its position on the map.
     hidden_layers : sequence of int
         The paper has 500, 500, 2000.
     normalization : {"layer", "batch", None}
-        What stands before each activation. None is the paper's network.
+        What precedes each activation. None is the paper's network.
     activation : {"relu", "silu", "gelu", "tanh", "sigmoid"}
     generator : torch.Generator, optional
         Draws the initial weights.
@@ -114,7 +114,7 @@ class HighOrderNetwork(Network):
     Parameters
     ----------
     n_inputs, n_components : int
-        The dimensions of a row and of its place on the map.
+        The dimensions of a row and of its position on the map.
     n_factors : int
         F, the columns of C.
     n_hidden : int
@@ -123,7 +123,7 @@ class HighOrderNetwork(Network):
         O; all interactions up to this order are captured, because the last component of x' is 1.
     normalization : {"layer", "batch", None}
         "batch" normalizes the argument of the sigmoid over the batch: it folds into W and b, so that
-        what is learned is equation 7 to the letter. "layer" normalizes the powers and that argument
+        the network learns exactly equation 7. "layer" normalizes the powers and that argument
         within each row. None is the paper's network.
     generator : torch.Generator, optional
         Draws the initial weights.
@@ -169,15 +169,15 @@ class HighOrderNetwork(Network):
 
 
 class FlatteningNetwork(nn.Module):
-    """A network with spare output dimensions, which are pressed flat while it is trained.
+    """A network with spare output dimensions, which are flattened during training.
 
-    In the plane, clusters that start on the wrong side of one another block each other's way; with a few
-    dimensions to spare they pass. ``height`` is the factor on the spare dimensions, from 1 down to 0.
+    In the plane, clusters that start on the wrong side of one another block each other's way. With a few
+    spare dimensions they can pass. ``height`` is the factor on the spare dimensions, from 1 down to 0.
 
     Parameters
     ----------
     network : DeepNetwork or HighOrderNetwork
-        Its outputs are those of the map, then the spare ones.
+        Its outputs are the dimensions of the map, then the spare ones.
     n_components : int
         The dimensions of the map.
     """
@@ -189,8 +189,8 @@ class FlatteningNetwork(nn.Module):
         self.height = 1.0
 
     def forward(self, x: Tensor) -> Tensor:
-        places: Tensor = self.network(x)
-        plane, spare = places[:, : self.n_components], places[:, self.n_components :]
+        positions: Tensor = self.network(x)
+        plane, spare = positions[:, : self.n_components], positions[:, self.n_components :]
         return torch.cat([plane, self.height * spare], 1) if self.height > 0 else plane
 
     def flat(self) -> nn.Module:
@@ -207,8 +207,8 @@ class FlatteningNetwork(nn.Module):
 def folded(network: nn.Module) -> nn.Module:
     """The network for inference: batch normalization folded into the linear map before it.
 
-    The result computes what ``network.eval()`` computes, to rounding, and is a network of the same kind
-    without normalization. A network with nothing to fold is returned as it is, in evaluation mode.
+    The result equals ``network.eval()`` up to rounding, and is a network of the same kind without normalization.
+    A network with nothing to fold is returned unchanged, in evaluation mode.
     """
     network = network.eval()
     if not isinstance(network, DeepNetwork | HighOrderNetwork) or network.config["normalization"] != "batch":
@@ -229,7 +229,7 @@ def folded(network: nn.Module) -> nn.Module:
 
 
 def _linear(n_inputs: int, n_outputs: int, generator: torch.Generator | None, bias: bool = True) -> nn.Linear:
-    """A linear layer as torch starts one, but drawn from the given generator instead of the global one."""
+    """A linear layer with torch's initial weights, but drawn from the given generator instead of the global one."""
     layer = nn.utils.skip_init(nn.Linear, n_inputs, n_outputs, bias=bias)
     bound = n_inputs**-0.5
     with torch.no_grad():
