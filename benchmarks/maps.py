@@ -2,7 +2,7 @@
 
     TSEE_DATA=folder python benchmarks/maps.py mnist --method DtSEE --method HotSEE --seeds 1
 
-The splits are those of the data sets; nothing is tuned on the held-out rows. For a training error, each row is compared
+Each data set has its own split; nothing is tuned on the held-out rows. For a training error, each row is compared
 with the other rows. Parameters have their defaults; ``--set batch_size=100`` changes one. Results go to
 benchmarks/results/.
 """

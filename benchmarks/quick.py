@@ -23,13 +23,13 @@ import numpy as np
 import torch
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
-from tsee.training.stages import has_bfloat16
 
 import tsee
 from tsee.exemplars import choose_centers
 from tsee.neighbors import nearest
 from tsee.networks import DeepNetwork
 from tsee.objectives import sampled_loss
+from tsee.training.stages import has_bfloat16
 
 RESULT = Path(__file__).parent / "results" / "quick.json"
 LAYERS = (256, 256, 256)

@@ -66,7 +66,7 @@ import numpy as np
 from tsee.affinities import conditional_probabilities
 from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.objectives import distance_loss, exemplar_loss, noise_contrastive_loss, sampled_loss
-from tsee.training import _sum_gradients
+from tsee.training.optimizers import sum_gradients
 
 def draw(*shape, seed):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
@@ -98,7 +98,7 @@ for network in (DeepNetwork(5, 2, (16, 16)), HighOrderNetwork(5, 2, 12, 10)):
         network.zero_grad()
         value = loss()
         value.backward()
-        _sum_gradients(network)
+        sum_gradients(network.parameters())
         gradient = torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None])
         found[f"{type(network).__name__} {name}"] = torch.cat([value.detach()[None], gradient]).numpy()
 if rank == 0:

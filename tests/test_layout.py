@@ -1,11 +1,10 @@
-"""Forces by interpolation against all pairs, the descent against the loss, and a place among neighbors."""
+"""Forces by interpolation against all pairs, and the descent against the loss."""
 
 import pytest
 import torch
 
 from tsee.affinities import Affinities, conditional_probabilities
-from tsee.data import pad_rows
-from tsee.layout import Repulsion, _Attraction, free_places, place_weights, settle
+from tsee.layout import Repulsion, _Attraction, free_positions
 from tsee.neighbors import nearest
 
 
@@ -40,8 +39,8 @@ def naive_loss(Y, affinities, exaggeration):
     return exaggeration * (p * torch.log1p(d)).sum() + (1 / (1 + d))[off].sum().log()
 
 
-def test_far_apart_no_place_feels_itself():
-    """The pairs of a place with itself are many times all others."""
+def test_far_apart_no_position_feels_itself():
+    """The pairs of a position with itself are many times all others."""
     Y = 300 * torch.randn(10, 2, generator=torch.Generator().manual_seed(0))
     forces, normalizer = Repulsion()(Y)
     expected, total = naive_repulsion(Y)
@@ -115,7 +114,7 @@ def test_descent_lowers_the_loss_and_brings_neighbors_together():
     affinities = neighbors_of(X)
     start = torch.randn(600, 2, generator=torch.Generator().manual_seed(3))
     steps = []
-    Y, complete = free_places(start, affinities, exaggeration=1.5, n_iterations=150, progress=steps.append)
+    Y, complete = free_positions(start, affinities, exaggeration=1.5, n_iterations=150, progress=steps.append)
     assert complete
     assert steps == list(range(1, 151))
     assert naive_loss(Y.double(), affinities, 1.5) < naive_loss(start.double(), affinities, 1.5) - 1
@@ -124,101 +123,33 @@ def test_descent_lowers_the_loss_and_brings_neighbors_together():
     assert (found[:, :, None] == wanted[:, None, :]).any(2).float().mean() > 0.5
 
 
-def test_an_interrupt_leaves_the_places_so_far():
+def test_an_interrupt_leaves_the_positions_so_far():
     X = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
 
     def stop(done):
         if done == 3:
             raise KeyboardInterrupt
 
-    found = free_places(X[:, :2], neighbors_of(X), exaggeration=1.0, n_iterations=10, progress=stop)
-    expected = free_places(X[:, :2], neighbors_of(X), exaggeration=1.0, n_iterations=3)
+    found = free_positions(X[:, :2], neighbors_of(X), exaggeration=1.0, n_iterations=10, progress=stop)
+    expected = free_positions(X[:, :2], neighbors_of(X), exaggeration=1.0, n_iterations=3)
     assert torch.equal(found[0], expected[0])
     assert (found[1], expected[1]) == (False, True)
 
 
 @pytest.mark.parametrize("n", [4, 5000])
-def test_places_that_coincide_stay_finite(n):
+def test_positions_that_coincide_stay_finite(n):
     indices = torch.stack([torch.arange(n).roll(1), torch.arange(n).roll(-1)], 1)
     start = torch.zeros(n, 2)
     start[n // 2 :] = 1.0
-    Y, _ = free_places(start, Affinities(indices, torch.full((n, 2), 0.5)), exaggeration=1.0, n_iterations=20)
+    Y, _ = free_positions(start, Affinities(indices, torch.full((n, 2), 0.5)), exaggeration=1.0, n_iterations=20)
     assert torch.isfinite(Y).all()
     assert not torch.equal(Y, start)
 
 
-def test_a_place_far_outside_the_grid_does_not_spoil_the_others():
+def test_a_position_far_outside_the_grid_does_not_spoil_the_others():
     Y = clusters(5000, 20.0)
     Y[0] = 1e5
     expected, total = naive_repulsion(Y)
     forces, normalizer = Repulsion()(Y)
     assert normalizer == pytest.approx(total, rel=0.02)
     assert (forces - expected)[1:].norm() < 0.05 * expected[1:].norm()
-
-
-@pytest.mark.parametrize("dimensions", [2, 10, 50])
-def test_weights_in_a_place_are_of_the_nearest_few(dimensions):
-    generator = torch.Generator().manual_seed(0)
-    rows = torch.randn(2000, dimensions, generator=generator)
-    squared = torch.cdist(rows[:200], rows[200:]).square().sort(1).values[:, :15]
-    weights = place_weights(squared)
-    torch.testing.assert_close(weights.sum(1), torch.ones(200))
-    assert (weights.diff(dim=1) <= 0).all()
-    perplexity = torch.exp(-(weights * weights.clamp_min(1e-30).log()).sum(1))
-    assert 3.5 < perplexity.median() < 7
-    assert perplexity.min() > 2
-    torch.testing.assert_close(place_weights(1e6 * squared), weights)  # in whatever units
-
-
-def test_weights_of_neighbors_that_tie_or_are_out_of_reach():
-    far = torch.inf
-    squared = torch.tensor([[2.0, 2, 2, 5, 6, 7], [2.0] * 6, [0.0, 1, far, far, far, far], [0.0, 0, 0, 0, far, far]])
-    weights = place_weights(squared)
-    expected = [[1 / 3] * 3 + [0.0] * 3, [1 / 6] * 6, [0.5, 0.5] + [0.0] * 4, [0.25] * 4 + [0.0] * 2]
-    torch.testing.assert_close(weights, torch.tensor(expected))
-    assert place_weights(torch.tensor([[1.0, 4.0]])).tolist() == [[1.0, 0.0]]
-    assert place_weights(torch.tensor([[3.0], [0.0]])).tolist() == [[1.0], [1.0]]
-
-
-def test_a_place_settles_at_the_least_attraction():
-    generator = torch.Generator().manual_seed(0)
-    neighbors = torch.randn(40, 7, 2, generator=generator) * 2
-    probabilities = torch.softmax(torch.randn(40, 7, generator=generator), 1)
-    places = settle(neighbors, probabilities).double().requires_grad_()
-    cost = (probabilities * torch.log1p((places[:, None] - neighbors).square().sum(2))).sum(1)
-    at_neighbors = (
-        probabilities[:, None, :] * torch.log1p((neighbors[:, :, None] - neighbors[:, None]).square().sum(3))
-    ).sum(2)
-    assert (cost <= at_neighbors.amin(1) + 1e-6).all()
-    cost.sum().backward()
-    assert places.grad.norm(dim=1).quantile(0.9) < 1e-3
-
-
-@pytest.mark.parametrize(("spread", "error"), [(0.01, 1e-3), (0.1, 1e-3), (1.0, 0.2), (5.0, 0.2)])
-def test_a_place_settles_in_few_steps(spread, error):
-    generator = torch.Generator().manual_seed(0)
-    neighbors = spread * torch.randn(200, 15, 2, generator=generator, dtype=torch.float64)
-    weights = torch.softmax(torch.randn(200, 15, generator=generator, dtype=torch.float64), 1)
-    settled = settle(neighbors, weights)
-    rest = settled
-    for _ in range(1000):
-        pull = weights / (1 + (neighbors - rest[:, None]).square().sum(2))
-        rest = (pull[:, :, None] * neighbors).sum(1) / pull.sum(1, keepdim=True)
-    assert (settled - rest).norm(dim=1).quantile(0.99) < error * spread
-
-
-@pytest.mark.parametrize("components", [1, 2, 30])
-def test_a_place_does_not_hang_on_the_other_rows(components):
-    generator = torch.Generator().manual_seed(0)
-    neighbors = torch.randn(100, 15, components, generator=generator)
-    weights = torch.softmax(torch.randn(100, 15, generator=generator), 1)
-    together = settle(pad_rows(neighbors), pad_rows(weights))
-    for i in range(0, 100, 7):
-        alone = settle(pad_rows(neighbors[i : i + 1]), pad_rows(weights[i : i + 1]))
-        assert torch.equal(alone[0], together[i])
-
-
-def test_a_stray_neighbor_does_not_draw_a_place_away():
-    neighbors = torch.tensor([[[0.0, 0.0], [0.2, 0.0], [0.0, 0.2], [100.0, 0.0]]])
-    place = settle(neighbors, torch.full((1, 4), 0.25))
-    assert place.norm() < 0.3

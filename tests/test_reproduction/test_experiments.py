@@ -1,4 +1,4 @@
-"""The configs: the runs that they ask for, and what is wrong with bad ones."""
+"""The configs: the runs that they ask for, and the errors in bad configs."""
 
 import inspect
 

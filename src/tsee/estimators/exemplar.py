@@ -18,7 +18,7 @@ from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.preprocessing import Inputs
 from tsee.progress import progress_bar
 from tsee.training.plan import Plan, resolve_perplexity
-from tsee.training.stages import Distil, Free, Stage, Train
+from tsee.training.stages import Distill, Free, Stage, Train
 
 __all__ = ["ExemplarMap"]
 
@@ -32,7 +32,7 @@ NOISE_NEIGHBORS = 100
 # With fewer exemplars every pair are neighbors: nothing is left to hold them apart.
 MIN_REFINED = 10
 # The share of training that is left for the network to learn positions that were found without it.
-DISTIL_SHARE = 0.5
+DISTILL_SHARE = 0.5
 
 
 class ExemplarMap(ParametricMap):
@@ -145,9 +145,9 @@ class ExemplarMap(ParametricMap):
     def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
         if not isinstance(objective, Sampled) or not self._is_refined(objective.neighborhoods.exemplars):
             return super()._stages(objective, plan)
-        n_distil = int(DISTIL_SHARE * plan.n_epochs)
-        stages: list[Stage] = [Train(objective, plan.n_epochs - n_distil), Free(objective, self.refinement)]
-        return [*stages, Distil(objective, n_distil)] if n_distil else stages
+        n_distill = int(DISTILL_SHARE * plan.n_epochs)
+        stages: list[Stage] = [Train(objective, plan.n_epochs - n_distill), Free(objective, self.refinement)]
+        return [*stages, Distill(objective, n_distill)] if n_distill else stages
 
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.

@@ -70,8 +70,7 @@ def train(
                     before_step(run.progress)
                     run.rate = scheduled_rate(run.steps_done, run.n_steps * run.n_epochs, learning_rate)
                     seed = seed_of(store.seed, rank(), number, run.steps_done)
-                    closure = _seeded(network, loss_of, batch, generator, seed)
-                    run.rate, loss = run.optimizer.step(closure, run.rate)
+                    loss = run.optimizer.step(_seeded(network, loss_of, batch, generator, seed), run.rate)
                     if not run.is_sound(loss):
                         run.roll_back(loss)
                         return False

@@ -42,14 +42,15 @@ class Adam:
     parameters : iterable of Tensor
     """
 
+    has_rate = True
     advice = "a lower learning_rate may help"
 
     def __init__(self, parameters: Iterable[Tensor]) -> None:
         self.parameters = [p for p in parameters if p.requires_grad]
         self._adam = torch.optim.Adam(self.parameters, betas=BETAS)
 
-    def step(self, closure: Callable[[], Tensor], rate: float) -> tuple[float, float]:
-        """Lower ``closure``, the loss of one batch; return the rate and the loss before the step."""
+    def step(self, closure: Callable[[], Tensor], rate: float) -> float:
+        """Lower ``closure``, the loss of one batch, and return the loss before the step."""
         for group in self._adam.param_groups:
             group["lr"] = rate
         self._adam.zero_grad(set_to_none=True)
@@ -59,7 +60,7 @@ class Adam:
             loss.backward()
             sum_gradients(self.parameters)
             self._adam.step()
-        return rate, value
+        return value
 
     def state(self) -> dict[str, Tensor]:
         """The moments, by the number of the parameter and their names."""
@@ -108,6 +109,7 @@ class ConjugateGradient:
     tensor([1., 5.])
     """
 
+    has_rate = False
     advice = 'optimizer="adam" may help'
 
     # Rasmussen's constants: the ratio of slopes and the decrease that the Wolfe conditions ask for, how far to
@@ -121,11 +123,11 @@ class ConjugateGradient:
         self.parameters = [p for p in parameters if p.requires_grad]
         self.n_searches = n_searches
 
-    def step(self, closure: Callable[[], Tensor], rate: float = math.nan) -> tuple[float, float]:
-        """Lower ``closure``, the loss of one batch; return NaN, since there is no rate, and the loss reached."""
+    def step(self, closure: Callable[[], Tensor], rate: float = math.nan) -> float:
+        """Lower ``closure``, the loss of one batch, and return the loss reached; ``rate`` is ignored."""
         self._position = self._gather([p.data for p in self.parameters])
         try:
-            return math.nan, self._descend(closure)
+            return self._descend(closure)
         finally:
             # The searches try values in the parameters themselves; an interrupt must not leave them there.
             self._scatter(self._position)

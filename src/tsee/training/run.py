@@ -115,8 +115,8 @@ class Run:
     def end_epoch(self) -> None:
         """All steps of an epoch were taken."""
         self.loss.append(self.loss_sum / self.n_rows)
-        self.learning_rate.append(self.rate)
-        self.epoch, self.step, self.loss_sum, self.rate = self.epoch + 1, 0, 0.0, math.nan
+        self.learning_rate.append(self.rate if self.optimizer.has_rate else math.nan)
+        self.epoch, self.step, self.loss_sum = self.epoch + 1, 0, 0.0
         self._ended = (self.epoch, self._weights())
 
     def roll_back(self, loss: float) -> None:

@@ -1,7 +1,7 @@
 """A fit as a list of stages, each of which takes a fitted map and returns a better one.
 
 With the sampled form and rows as exemplars there are three: `Train` the network by the objective, `Free` the exemplars
-from it, and `Distil` their positions into the network. All others have the first alone.
+from it, and `Distill` their positions into the network. All others have the first alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tsee.training.optimizers import make_optimizer
 from tsee.training.plan import Plan
 from tsee.training.run import Run
 
-__all__ = ["Distil", "Free", "Session", "Stage", "Train", "has_bfloat16", "run_stages"]
+__all__ = ["Distill", "Free", "Session", "Stage", "Train", "has_bfloat16", "run_stages"]
 
 # The share of a training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
@@ -194,7 +194,7 @@ class Free:
 
 
 @dataclass(frozen=True)
-class Distil:
+class Distill:
     """Train the network to give the exemplars, and the rows among them, the positions that were found without it."""
 
     objective: Sampled

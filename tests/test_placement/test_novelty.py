@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 import tsee
 from tsee import DtSEE, HotSEE
 from tsee.neighbors import Candidates
-from tsee.novelty import SLICE_ROWS, SLICES, exemplar_distances, sample_slices
+from tsee.placement.novelty import SLICE_ROWS, SLICES, exemplar_distances, sample_slices
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,12 @@ import torch
 from torch import nn
 
 from tsee.batches import Batch, MemoryStore
-from tsee.estimators import fitting
 from tsee.exceptions import TrainingWarning
 from tsee.networks import DeepNetwork, FlatteningNetwork
-from tsee.training import train
+from tsee.training import stages
+from tsee.training.loop import train
+from tsee.training.optimizers import make_optimizer
+from tsee.training.run import Run
 
 
 def store_of():
@@ -32,10 +34,11 @@ def problem():
     return network, lambda net, batch: (net(X[batch["row"]]) - target[batch["row"]]).square().mean()
 
 
-def run(network, loss_of, **changes):
-    settings = dict(n_steps=5, max_epochs=30, learning_rate=0.1, optimizer="adam", generator=torch.Generator())
-    settings.update(changes)
-    return train(network, loss_of, store_of(), **settings)
+def run(network, loss_of, *, n_steps=5, n_epochs=30, optimizer="adam", **changes):
+    run = Run(network, make_optimizer(optimizer, network.parameters()), n_steps=n_steps, n_epochs=n_epochs, n_rows=100)
+    settings = dict(learning_rate=0.1, generator=torch.Generator()) | changes
+    run.complete = train(run, loss_of, store_of(), **settings)
+    return run
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "cg"])
@@ -58,8 +61,9 @@ def test_an_interrupt_keeps_what_was_learned():
             raise KeyboardInterrupt
         return loss_of(net, batch)
 
-    with pytest.warns(TrainingWarning, match="interrupted after 10 of 30 epochs"):
-        history = run(network, interrupted)
+    history = run(network, interrupted)
+    assert history.interrupted
+    assert not history.complete
     assert len(history.loss) == 10
     assert float(loss_of(network, Batch({"row": torch.arange(100)}, 0)).detach()) < history.loss[0]
 
@@ -75,7 +79,7 @@ def test_a_loss_that_is_not_a_number_restores_the_last_good_weights():
             kept.update({name: value.clone() for name, value in net.state_dict().items()})
         return loss_of(net, batch) * (math.nan if calls == 53 else 1)
 
-    with pytest.warns(TrainingWarning, match=r"diverged in epoch 11 .* those of epoch 10, are kept; .*learning_rate"):
+    with pytest.warns(TrainingWarning, match=r"diverged in epoch 11 .* from epoch 10, are kept; .*learning_rate"):
         history = run(network, poisoned)
     assert len(history.loss) == 10
     for name, value in network.state_dict().items():
@@ -120,7 +124,7 @@ def test_conjugate_gradient_searches_one_function_a_batch():
         draws.append((tuple(batch["row"].tolist()), float(torch.rand(1, generator=generator))))
         return loss_of(net, batch) + draws[-1][1]
 
-    run(network, noisy, n_steps=2, max_epochs=3, optimizer="cg", generator=generator)
+    run(network, noisy, n_steps=2, n_epochs=3, optimizer="cg", generator=generator)
     by_batch = {}
     for rows, value in draws[:-1]:
         by_batch.setdefault(rows, set()).add(value)
@@ -131,12 +135,12 @@ def test_conjugate_gradient_searches_one_function_a_batch():
 def test_layers_are_quick_while_training_only(monkeypatch):
     network = FlatteningNetwork(DeepNetwork(3, 4, (5,)), 2)
     for has in (False, True):
-        monkeypatch.setattr(fitting, "has_bfloat16", lambda device, has=has: has)
-        with fitting.quick_layers(network, torch.device("cpu")):
+        monkeypatch.setattr(stages, "has_bfloat16", lambda device, has=has: has)
+        with stages._bfloat16_layers(network, torch.device("cpu")):
             assert network.network.quick is has
         assert not network.network.quick
 
 
 def test_a_processor_that_is_not_known_to_be_quick_is_not():
-    assert not fitting.has_bfloat16(torch.device("mps"))
-    assert not fitting.has_bfloat16(torch.device("meta"))
+    assert not stages.has_bfloat16(torch.device("mps"))
+    assert not stages.has_bfloat16(torch.device("meta"))

@@ -1,4 +1,4 @@
-"""A fit that was stopped goes on, and ends as it would have ended."""
+"""A fit that was stopped is resumed, and ends as it would have ended."""
 
 import json
 import os
@@ -13,9 +13,10 @@ import safetensors.torch
 import torch
 from sklearn.datasets import load_digits
 
-from tsee import DtSEE, HotSEE, HotSNE, PtSNE, checkpoint, load
+from tsee import DtSEE, HotSEE, HotSNE, PtSNE, load
 from tsee.batches import Store
 from tsee.exceptions import CheckpointError
+from tsee.training import checkpoint
 
 EVERY = [DtSEE, HotSEE, PtSNE, HotSNE]
 
@@ -103,7 +104,7 @@ def test_an_interrupted_fit_keeps_what_was_learned_and_goes_on_later(X, tmp_path
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "batches", interrupted)
-        with pytest.warns(UserWarning, match="interrupted after 2 of 3 epochs"):
+        with pytest.warns(UserWarning, match="interrupted after 2 of 6 epochs"):
             see.fit(X)
     assert see.n_iter_ == 2
     np.testing.assert_array_equal(see.fit(X).embedding_, whole.embedding_)
@@ -128,7 +129,7 @@ def test_a_state_of_another_fit_is_refused(X, tmp_path, monkeypatch):
         (quick(HotSEE, checkpoint=tmp_path), X, "estimator is 'DtSEE', not 'HotSEE'"),
         (quick(checkpoint=tmp_path).set_params(random_state=1), X, "seed is"),
     ):
-        with pytest.raises(CheckpointError, match=f"is that of another fit .*{what}.*: choose another folder"):
+        with pytest.raises(CheckpointError, match=f"belongs to another fit .*{what}.*: choose another folder"):
             see.fit(data)
     assert path.read_bytes() == before
 
@@ -138,7 +139,7 @@ def test_a_damaged_state_is_refused(X, tmp_path, monkeypatch):
     content = path.read_bytes()
     for damaged in (content[:1000], content[: len(content) // 2], b"", b"PK" + content, os.urandom(2000)):
         path.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match="is damaged .* remove it to begin anew"):
+        with pytest.raises(CheckpointError, match="is damaged .* remove it to start over"):
             quick(checkpoint=tmp_path).fit(X)
 
 
@@ -161,7 +162,8 @@ def test_a_folder_that_cannot_be_written_is_told(X, tmp_path):
 TERMINATED = """
 import sys
 from sklearn.datasets import load_digits
-from tsee import DtSEE, checkpoint
+from tsee import DtSEE
+from tsee.training import checkpoint
 checkpoint.INTERVAL = 0.3
 X = load_digits().data[:600]
 see = DtSEE(max_epochs=int(sys.argv[2]), hidden_layers=(16, 16), refinement=20, random_state=0, checkpoint=sys.argv[1])

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from tsee.optimizers import ConjugateGradient, scheduled_rate
+from tsee.training.optimizers import ConjugateGradient, scheduled_rate
 
 
 def test_the_rate_rises_then_falls_to_zero():
