@@ -9,7 +9,6 @@ import time
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from tsee.checkpoint import NAME
 
 import tsee
 from tsee.training.checkpoint import FILE_NAME
