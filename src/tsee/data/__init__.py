@@ -1,6 +1,6 @@
 """Whatever ``fit(X)`` accepts, as finite numeric rows that are read by slice."""
 
-from tsee.data.checks import check_rows, dense, without_names
+from tsee.data.checks import check_rows, dense
 from tsee.data.matrix import check_matrix
 from tsee.data.slices import apply_padded, blocks, blocks_in_cache, pad_rows
 
@@ -12,5 +12,4 @@ __all__ = [
     "check_rows",
     "dense",
     "pad_rows",
-    "without_names",
 ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
@@ -19,7 +17,7 @@ from tsee.files.errors import listed
 from tsee.files.opening import has_columns
 from tsee.files.rows import ChosenColumns, Rows, check_numeric, first_not_finite
 
-__all__ = ["check_finite", "check_rows", "dense", "without_names"]
+__all__ = ["check_finite", "check_rows", "dense"]
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -186,10 +184,3 @@ def check_finite(X: Any, columns: list[Any], start: int = 0) -> None:
         "in with sklearn.impute.SimpleImputer,"
     )
     raise ValueError(f"X contains {what} in row {start + row}, column {name}: {advice} or leave those rows out.")
-
-
-def without_names(function: Callable[[Any], np.ndarray], rows: Any) -> np.ndarray:
-    """Call a method of an estimator with rows that have no names, but already have the estimator's column order."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return function(rows)
