@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -20,7 +19,7 @@ from torch import nn
 
 from tsee.batches import MemoryStore
 from tsee.data import check_rows
-from tsee.distributed import all_max, rank, world_size
+from tsee.distributed import all_max, rank
 from tsee.estimators.networks import check_network
 from tsee.estimators.parameters import check_parameters
 from tsee.exceptions import DataWarning, ModelError, warn
@@ -168,24 +167,11 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         )
 
     def _open_checkpoint(self, plan: Plan, n_features: int, scale: float) -> Checkpoint | None:
-        """The checkpoint of this fit, which knows what the fit is so that it is not taken for another's."""
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_LEARNED}
-        identity = {
-            "estimator": type(self).__name__,
-            "n_rows": plan.n_rows,
-            "n_features": n_features,
-            "n_processes": world_size(),
-            "n_steps": plan.n_steps,
-            "n_epochs": plan.n_epochs,
-            "scale": f"{scale:.6g}",
-            "seed": plan.seed,
-            **{name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()},
-        }
-        # As JSON gives it back: numbers of numpy's become plain ones.
-        identity = {name: json.loads(json.dumps(value, default=float)) for name, value in identity.items()}
-        return Checkpoint(Path(self.checkpoint), identity)
+        facts = {"estimator": type(self).__name__, "n_features": n_features, "scale": f"{scale:.6g}"}
+        return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
 
     def adopt(self, fitted: FittedMap) -> Self:
         """Become the estimator of a fitted map."""

@@ -76,12 +76,13 @@ class Checkpoint:
     ----------
     folder : path
     identity : dict
-        What the fit is, in plain values: the state of any other fit is refused.
+        What the fit is, in values that JSON can hold: the state of any other fit is refused.
     """
 
     def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
         self.path = Path(folder) / FILE_NAME
-        self.identity = identity
+        # As JSON gives it back: tuples become lists, and numpy's numbers plain ones.
+        self.identity: dict[str, Any] = json.loads(json.dumps(identity, default=float))
         self.stopping = False
         self._written = time.monotonic()
         self._handler: Any = None

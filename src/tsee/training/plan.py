@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from tsee.batches import seed_of, steps_per_epoch
-from tsee.distributed import all_max, all_offset, broadcast, rank
+from tsee.distributed import all_max, all_offset, broadcast, rank, world_size
 from tsee.exceptions import DataWarning, warn
 
 __all__ = ["Plan", "resolve_batch_size", "resolve_device", "resolve_epochs", "resolve_perplexity"]
@@ -96,6 +97,16 @@ class Plan:
             draws=torch.Generator().manual_seed(seed_of(seed, rank())),
             verbose=verbose and rank() == 0,
         )
+
+    def identity(self) -> dict[str, Any]:
+        """What tells this fit from another one of the same method and data."""
+        return {
+            "n_rows": self.n_rows,
+            "n_processes": world_size(),
+            "n_steps": self.n_steps,
+            "n_epochs": self.n_epochs,
+            "seed": self.seed,
+        }
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
