@@ -247,3 +247,16 @@ print([name for name in ("anndata", "h5py", "scanpy") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+
+
+def test_data_on_disk_whose_positions_are_not_kept(anndata, cells, counts, tmp_path, monkeypatch):
+    monkeypatch.setattr("tsee.batches.MEMORY", 0)
+    cells().write_h5ad(tmp_path / "cells.h5ad")
+    data = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    try:
+        see = embed(data, **QUICK)
+        assert see.map_.embedding is None
+        assert list(see.feature_names_in_) == GENES
+        np.testing.assert_array_equal(data.obsm["X_tsee"], see.transform(pd.DataFrame(counts, columns=GENES)))
+    finally:
+        data.file.close()

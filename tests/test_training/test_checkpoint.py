@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 
 from tsee import DtSEE, HotSEE, HotSNE, PtSNE, load
 from tsee.batches import Store
-from tsee.exceptions import CheckpointError
+from tsee.exceptions import CheckpointError, TrainingWarning
 from tsee.training import checkpoint
 
 EVERY = [DtSEE, HotSEE, PtSNE, HotSNE]
@@ -191,3 +191,15 @@ def test_a_real_process_that_is_killed(number, tmp_path):
     whole = DtSEE(max_epochs=n_epochs, hidden_layers=(16, 16), refinement=20, random_state=0)
     whole.fit(load_digits().data[:600])
     np.testing.assert_array_equal(load(tmp_path / "model").embedding_, whole.embedding_)
+
+
+def test_another_number_of_threads_is_told(X, tmp_path, monkeypatch):
+    path = left(X, tmp_path, monkeypatch)
+    with safetensors.safe_open(path, framework="pt") as file:
+        content = json.loads(file.metadata()["state"])
+    assert content["n_threads"] == torch.get_num_threads()
+    content["n_threads"] += 3
+    safetensors.torch.save_file(safetensors.torch.load_file(path), path, {"state": json.dumps(content)})
+    expected = f"a process with {content['n_threads']} threads, and this one has {torch.get_num_threads()}"
+    with pytest.warns(TrainingWarning, match=expected):
+        quick(checkpoint=tmp_path).fit(X)
