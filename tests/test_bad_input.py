@@ -224,7 +224,7 @@ def test_a_handful_of_rows_can_be_mapped(cls, n):
 def test_an_unwritable_path(tmp_path):
     see = DtSEE(max_epochs=1, random_state=0).fit(ROWS)
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(ModelError, match="cannot be written to .*: choose a folder that you may write to"):
+    with pytest.raises(ModelError, match="cannot be written to .*: choose a folder that you can write to"):
         see.save(tmp_path / "file" / "model")
     with pytest.raises(ModelError, match="exists and is not a tsee model: choose another path"):
         see.save(tmp_path / "file")

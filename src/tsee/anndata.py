@@ -97,8 +97,8 @@ def place(adata: Any, model: Any, *, use_rep: str | None = None, key_added: str 
     """Place the observations of an AnnData object on a map that exists.
 
     Writes to ``adata.obsm`` and ``adata.uns`` as `embed` does. For a model of X, the variables are found by their
-    names, in whatever order and among whatever others they are. For a model of ``"X_pca"``, that of the new
-    observations must come from the PCA of the old ones (``scanpy.tl.ingest``, not ``scanpy.pp.pca``).
+    names, in any order and among any others. For a model of ``"X_pca"``, the ``"X_pca"`` of the new observations must
+    come from the PCA of the old ones (``scanpy.tl.ingest``, not ``scanpy.pp.pca``).
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def _choose(adata: Any, use_rep: str | None) -> str:
 
 
 def _present(adata: Any) -> str:
-    """The representations that there are."""
+    """The names of the representations that adata has."""
     return listed([*(["X"] if adata.X is not None else []), *adata.obsm.keys()], most=20)
 
 
@@ -195,7 +195,7 @@ def _columns(X: Any, positions: list[int] | None) -> Any:
 
 
 def _facts(model: Any, chosen: str) -> dict[str, Any]:
-    """What is written of a model: its method, its data and its parameters."""
+    """The entry in ``uns`` that describes a model: its method, its data and its parameters."""
     method = next((name for name, kind in METHODS.items() if kind is type(model)), type(model).__name__)
     facts = {"method": method, "use_rep": chosen, "tsee_version": version("tsee")}
     return facts | {name: plain(value) for name, value in model.get_params(deep=False).items()}
