@@ -67,7 +67,7 @@ def test_rows_of_every_kind_are_placed_and_bad_ones_refused(digits):
     for kind in (X, torch.from_numpy(X), scipy.sparse.csr_matrix(X), X.tolist()):
         np.testing.assert_array_equal(see.map_.place(kind), expected)
     assert see.map_.place(X[:0]).shape == (0, 2)
-    with pytest.raises(ValueError, match="matrix of 64 columns"):
+    with pytest.raises(ValueError, match="matrix with 64 columns"):
         see.map_.place(X[:, :3])
     with pytest.raises(ValueError, match="must hold numbers"):
         see.map_.place(X.astype(str))

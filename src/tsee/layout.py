@@ -28,7 +28,7 @@ from tsee.data import blocks_in_cache
 
 __all__ = ["Repulsion", "free_positions"]
 
-# The usual gradient descent for t-SNE: momentum, and a gain for each coordinate that grows while it keeps its direction.
+# The usual gradient descent of t-SNE: momentum, and a gain for each coordinate that grows while it keeps its direction.
 MOMENTUM = 0.8
 GAIN_UP, GAIN_DOWN, LEAST_GAIN = 0.2, 0.8, 0.01
 LONGEST_STEP = 5.0

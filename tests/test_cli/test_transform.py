@@ -123,7 +123,7 @@ def test_a_failure_leaves_the_old_map(run, write, flowers, model, tmp_path, monk
     path = write(tmp_path / "good.csv", flowers)
     monkeypatch.setattr("tsee.files.writing._TextSink.write", fails(OSError(28, "No space left on device")))
     result = run("transform", model, path, "-o", out, code=1)
-    assert f"cannot be written to '{out}' (No space left on device), and what was there is unchanged" in result.stderr
+    assert f"cannot be written to '{out}' (No space left on device), and an existing file is unchanged" in result.stderr
     monkeypatch.setattr("tsee.files.writing._TextSink.write", fails(KeyboardInterrupt()))
     assert run("transform", model, path, "-o", out, "--quiet", code=130).stderr == "Interrupted.\n"
     assert out.read_text() == "old"

@@ -84,11 +84,11 @@ def test_maps_that_exist_are_not_made_again(model, shards, output):
 def test_maps_of_different_settings_are_not_mixed(model, unnamed_model, shards, output, tmp_path):
     place_folder(model, shards, output, OPTIONS)
     place_folder(model, shards, output, OPTIONS, placement=tsee.load(model).map_.placement)  # what took effect before
-    with pytest.raises(DataFileError, match="were made with another 'placement'"):
+    with pytest.raises(DataFileError, match="were made with a different 'placement'"):
         place_folder(model, shards, output, OPTIONS, placement="forward")
-    with pytest.raises(DataFileError, match="were made with another 'model'"):
+    with pytest.raises(DataFileError, match="were made with a different 'model'"):
         place_folder(unnamed_model, shards, output, OPTIONS)
-    with pytest.raises(DataFileError, match="were made with another 'label', 'drop'"):
+    with pytest.raises(DataFileError, match="were made with a different 'label', 'drop'"):
         place_folder(model, shards, output, ReadOptions(drop=("kind",)))
     with pytest.raises(DataFileError, match="is inside the folder of the data"):
         place_folder(model, shards, shards / "year=2020", OPTIONS)

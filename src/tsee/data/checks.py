@@ -145,7 +145,7 @@ def _column_names(X: Any) -> list[Any]:
 
 
 def _check_columns_numeric(X: Any) -> None:
-    """Say which column of a DataFrame or an Arrow table is not numeric, before numpy says that something is not."""
+    """Name the column of a DataFrame or an Arrow table that is not numeric: numpy would not say which."""
     types = X.schema.types if hasattr(X, "column_names") else getattr(X, "dtypes", None)
     if types is None or not hasattr(X, "columns"):
         return

@@ -1,4 +1,4 @@
-"""scikit-learn's skin over a fitted map, shared by the four estimators."""
+"""The scikit-learn interface of a fitted map, shared by the four estimators."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             fitted = fitted.calibrated(rows, plan.start, kept, self._placement)
         if checkpoint is not None and fitted.history.complete:
             checkpoint.remove()
-        # Taken over only now: a fit that fails leaves the one before it whole.
+        # Set only now: a fit that fails leaves the previous one unchanged.
         return self.adopt(fitted)
 
     def _check_data(self, X: Any) -> tuple[Any, tuple[str, ...] | None]:
@@ -141,7 +141,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rows = check_rows(holder, X, reset=True)
         n_features = rows.shape[1]
         if all_max(n_features) != n_features or -all_max(-n_features) != n_features:
-            raise ValueError(f"X has {n_features} features in process {rank()}, and another number in another process.")
+            raise ValueError(f"X has {n_features} features in process {rank()}, unlike in another process.")
         if n_features < self.n_components:
             warn(
                 f"X has {n_features} feature(s), fewer than the {self.n_components} dimensions of the map.", DataWarning
@@ -168,7 +168,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         )
 
     def _open_checkpoint(self, plan: Plan, n_features: int, scale: float) -> Checkpoint | None:
-        """The checkpoint of this fit, which knows what the fit is so that it is not taken for another's."""
+        """The checkpoint of this fit. It holds the identity of the fit, so that no other fit resumes it."""
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_LEARNED}
@@ -183,7 +183,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "seed": plan.seed,
             **{name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()},
         }
-        # As JSON gives it back: numbers of numpy's become plain ones.
+        # As JSON returns it: NumPy's numbers become plain ones.
         identity = {name: json.loads(json.dumps(value, default=float)) for name, value in identity.items()}
         return Checkpoint(Path(self.checkpoint), identity)
 
@@ -246,7 +246,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features), optional
             The rows to show. By default the rows of ``fit``.
         columns : DataFrame or dict of str to array-like of shape (n_samples,), optional
-            What is known of the rows; the first column colors the points at the start.
+            Columns that describe the rows; the first one colors the points at the start.
         images : array-like of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
             Pictures of the rows.
         title : str, optional
@@ -294,15 +294,15 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         labels : array-like of shape (n_samples,), optional
-            What the points are colored by: classes or amounts.
+            What to color the points by: classes or amounts.
         title : str, optional
             The title.
         ax : matplotlib Axes, optional
-            Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
+            The axes to draw on. By default a new figure, which ``pyplot`` does not track.
         path : path, optional
-            A file to write: PNG, SVG or PDF, by its file extension.
+            A file to write: PNG, SVG or PDF by its file extension.
         point_size : float, optional
-            The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
+            The diameter of a point in 1/72 inch. By default it depends on the number of points.
         legend : bool, default True
             Whether to write the names of (up to 100) classes or draw the color bar.
 
@@ -328,7 +328,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder of ``config.json`` and ``model.safetensors``.
 
-        An existing model there is replaced whole or, if anything goes wrong, left whole.
+        An existing model there is replaced completely or, if anything goes wrong, left as it was.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ __all__ = ["HotSEE"]
 class HotSEE(HighOrder, ExemplarMap):
     """High-order t-distributed stochastic exemplar-centered embedding (hot-SEE).
 
-    As `DtSEE`, with the shallow network of equation 7.
+    Like `DtSEE`, but with the shallow network of equation 7.
 
     Parameters
     ----------

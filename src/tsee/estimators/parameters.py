@@ -32,7 +32,7 @@ class Parameter:
 
 
 def check_parameters(estimator: BaseEstimator, *only: str) -> None:
-    """Raise ValueError for the first parameter, of all or of those named, that has a value it does not take."""
+    """Raise ValueError for the first parameter, of all or only of the named ones, whose value is not allowed."""
     for name in only or estimator.get_params(deep=False):
         value = getattr(estimator, name)
         parameter = PARAMETERS.get(name)  # a subclass may have parameters of its own

@@ -19,8 +19,8 @@ __all__ = ["PtSNE"]
 class PtSNE(Deep, PairwiseMap):
     """Parametric t-SNE: a deep network that keeps the neighbors within mini-batches.
 
-    Its map depends on batch size and perplexity together, because neighbors are sought within a batch. `DtSEE` is
-    free of that and gives the better map; PtSNE is here to compare with.
+    Its map depends on batch size and perplexity together, because neighbors are searched for within a batch. `DtSEE`
+    does not have this problem and gives better maps; PtSNE is here for comparison.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def open_h5ad(
         if columns is not None or drop:
             if names is None:
                 raise UnnamedColumnsError(
-                    f"The columns of {key!r} in {str(path)!r} have no names: leave columns and drop out."
+                    f"The columns of {key!r} in {str(path)!r} have no names: leave out columns and drop."
                 )
             if list(columns or ()) != names or drop:
                 chosen = _numbers_of(names, columns, drop, path)
@@ -56,7 +56,9 @@ def open_h5ad(
                 rows = ChosenColumns(rows, chosen, names)
         obs = _obs(file, path)
         if any(len(column) != len(rows) for column in obs.values()):
-            raise DataFileError(f"{str(path)!r} has another number of rows in obs than in its data: write it again.")
+            raise DataFileError(
+                f"{str(path)!r} has a different number of rows in obs than in its data: write it again."
+            )
         if label is not None:
             check_known([label], list(obs), path, "column of obs")
         others = {name: column for name, column in obs.items() if name != label}

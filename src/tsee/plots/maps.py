@@ -227,7 +227,7 @@ def _draw_dots(ax: Axes, points: Floats, colors: Floats, diameter: float) -> Non
 
 
 def _diameter(ax: Axes, n_points: int) -> float:
-    """The diameter of a point in 1/72 inch: next to one another, all points would cover a fifth of the axes."""
+    """The diameter of a point in 1/72 inch: side by side, all points would cover a fifth of the axes."""
     area = ax.bbox.width * ax.bbox.height * (72 / ax.figure.dpi) ** 2
     return float(np.clip(np.sqrt(area / 5 / n_points), 0.8, 5))
 
