@@ -168,7 +168,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         )
 
     def _open_checkpoint(self, plan: Plan, n_features: int, scale: float) -> Checkpoint | None:
-        """The checkpoint of this fit. It holds the identity of the fit, so that no other fit resumes it."""
+        """The checkpoint of this fit, which knows what the fit is so that it is not taken for another's."""
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_LEARNED}
@@ -183,7 +183,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "seed": plan.seed,
             **{name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()},
         }
-        # As JSON returns it: NumPy's numbers become plain ones.
+        # As JSON gives it back: numbers of numpy's become plain ones.
         identity = {name: json.loads(json.dumps(value, default=float)) for name, value in identity.items()}
         return Checkpoint(Path(self.checkpoint), identity)
 

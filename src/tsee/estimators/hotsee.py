@@ -31,10 +31,10 @@ class HotSEE(HighOrder, ExemplarMap):
         What a row is compared with: "points", rows of the data themselves (a row is never its own exemplar), or
         "centers", k-means centers of the data as in the paper.
     n_exemplars : int or None, default=None
-        How many exemplars. For points, None takes every row, or 65,536 rows if there are more. For centers, it
-        takes 8,192, or 2,000 if the contrast is not "sampled", since more would take longer; and at most half the
-        rows. If the data hold fewer, those are used, with a warning; ``n_exemplars_`` is the number that took
-        effect. Centers are computed from at most 524,288 rows, or 64 per center, drawn at random.
+        How many exemplars. None takes every row as a point, or 65,536 of them if there are more. It takes 8,192
+        centers, but 2,000 if the contrast is not "sampled", since more take longer (and at most half the rows). If
+        the data hold fewer, those are used, with a warning; ``n_exemplars_`` is the number that took effect.
+        Centers are computed from at most 524,288 rows, or 64 per center, drawn at random.
     seeding : {"k-means||", "random"}, default="k-means||"
         Where k-means starts: scalable k-means++, or random rows. Only for centers.
     kmeans_iterations : int, default=10

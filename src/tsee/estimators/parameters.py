@@ -93,8 +93,8 @@ PARAMETERS: dict[str, Parameter] = {
         "int or None",
         "an integer of at least 2 or None",
         _or_none(_integer(2)),
-        "How many exemplars. For points, None takes every row, or 65,536 rows if there are more. For centers, it takes "
-        '8,192, or 2,000 if the contrast is not "sampled", since more would take longer; and at most half the rows. '
+        "How many exemplars. None takes every row as a point, or 65,536 of them if there are more. It takes 8,192 "
+        'centers, but 2,000 if the contrast is not "sampled", since more take longer (and at most half the rows). '
         "If the data hold fewer, those are used, with a warning; ``n_exemplars_`` is the number that took effect. "
         "Centers are computed from at most 524,288 rows, or 64 per center, drawn at random.",
     ),

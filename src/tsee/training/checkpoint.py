@@ -76,7 +76,7 @@ class Checkpoint:
     ----------
     folder : path
     identity : dict
-        What identifies the fit, in plain values: the state of any other fit is refused.
+        What the fit is, in values that JSON can hold: the state of any other fit is refused.
     """
 
     def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
