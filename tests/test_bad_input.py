@@ -200,7 +200,7 @@ def test_wrong_number_of_features_at_transform(cls):
 @pytest.mark.parametrize(
     ("X", "sentence"),
     [
-        (np.ones((40, 3)), "All rows of X are equal: the map is a single place"),
+        (np.ones((40, 3)), "All rows of X are equal: the map is a single point"),
         (np.full((40, 3), 1e-300), "All rows of X are equal"),
         (np.arange(40.0)[:, None], r"X has 1 feature\(s\), fewer than the 2 dimensions of the map"),
     ],

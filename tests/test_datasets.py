@@ -50,7 +50,7 @@ def idx_files() -> dict[str, bytes]:
 
 
 class Server:
-    """Serves ``files``; the files in ``cut`` are announced whole, but end half way."""
+    """Serves ``files``; the files in ``cut`` are announced whole, but end halfway."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -221,7 +221,7 @@ class TestDownload:
             load_mnist()
 
     @pytest.mark.parametrize("name", datasets._SOURCES)
-    def test_official_sources_are_https_and_summed(self, name):
+    def test_official_sources_are_https_and_have_checksums(self, name):
         source = datasets._SOURCES[name]
         assert all(mirror.startswith("https://") and mirror.endswith("/") for mirror in source.mirrors)
         assert all(len(bytes.fromhex(sha256)) == 32 for sha256 in source.files.values())

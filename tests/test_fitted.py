@@ -1,4 +1,4 @@
-"""The fitted map: complete, frozen, the same from its tensors; and a refit starts from nothing."""
+"""The fitted map: complete, frozen, the same from its tensors; and a refit starts from scratch."""
 
 import dataclasses
 import subprocess
@@ -160,7 +160,7 @@ assert found.shape == (len(X), 2) and np.isfinite(found).all() and novelty.shape
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="a fork without exec is safe on Linux only")
 @pytest.mark.parametrize("parent", ["loaded", "used"])
 def test_a_forked_child_places_rows(parent, tmp_path):
-    """As gunicorn --preload and multiprocessing on Linux have it: torch's threads do not survive a fork."""
+    """As with gunicorn --preload and multiprocessing on Linux: torch's threads do not survive a fork."""
     for what in ("fit", parent):
         command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path / "model"), what]
         done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)

@@ -37,7 +37,7 @@ def held_out(request: pytest.FixtureRequest) -> bool:
 
 
 def orders(train: np.ndarray, test: np.ndarray | None) -> list[list[int]]:
-    """For each point the training rows, nearest first, itself left out: one loop, double precision."""
+    """For each point the training rows, nearest first, not counting itself: one loop, double precision."""
     result = []
     for i, point in enumerate(train if test is None else test):
         others = [j for j in range(len(train)) if test is not None or j != i]

@@ -162,7 +162,7 @@ def test_a_killed_worker_loses_only_the_file_it_was_placing(process, model, shar
     assert place_folder(model, shards, output, OPTIONS).n_elsewhere == 1
     killed.send_signal(signal.SIGKILL)
     killed.wait()
-    assert hidden(output) != []  # its lock file, which locks no more
+    assert hidden(output) != []  # its lock file, which no longer locks
     result = place_folder(model, shards, output, OPTIONS)
     assert dataclasses.replace(result, n_rows=0) == FolderResult(n_placed=1, n_already_placed=5)
     np.testing.assert_allclose(maps(output)[["tsee0", "tsee1"]].to_numpy(), positions, atol=1e-5)
