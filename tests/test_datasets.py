@@ -231,8 +231,8 @@ class TestIdx:
     @pytest.mark.parametrize(
         "content, message",
         [
-            (b"not gzip", "not a whole gzip file"),
-            (idx(np.zeros(50, np.uint8))[:-9], "not a whole gzip file"),
+            (b"not gzip", "not a complete gzip file"),
+            (idx(np.zeros(50, np.uint8))[:-9], "not a complete gzip file"),
             (gzip.compress(b"", mtime=0), "not an IDX file"),
             (gzip.compress(b"\0\0\x08\x01\0\0", mtime=0), "not an IDX file"),  # the header breaks off
             (

@@ -214,7 +214,7 @@ def _load(name: str, folder: str | os.PathLike[str] | None, parse: Callable[[Ite
 
 
 def _fill(path: Path, source: _Source, parse: Callable[[Iterator[Path]], Split]) -> None:
-    """Download, check and parse the files of ``source``, and write ``path`` whole or not at all."""
+    """Download, check and parse the files of ``source``, and write ``path`` completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # The cache has room for it; a temporary folder elsewhere might be too small.
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as work, replacing(path) as temporary:
@@ -284,7 +284,7 @@ def _read_idx(path: Path) -> Array:
     try:
         content = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path.name} is not a whole gzip file ({error})") from error
+        raise ValueError(f"{path.name} is not a complete gzip file ({error})") from error
     # Two zero bytes, 8 for unsigned bytes, and the number of dimensions: 3 for images, 1 for labels.
     n_dimensions = 3 if "idx3" in path.name else 1
     start = 4 + 4 * n_dimensions

@@ -49,7 +49,7 @@ NOT_LEARNED = ("device", "verbose", "checkpoint", "placement", "random_state", "
 class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer that places rows with a trained network; subclasses name the network and the objective."""
 
-    # The smallest number of automatic batches per epoch, as far as their sizes stay within bounds.
+    # The smallest number of automatic batches per epoch, unless their sizes would be out of bounds.
     _n_batches: ClassVar[int]
 
     n_components: int

@@ -19,7 +19,7 @@ from tsee.placement.forward import forward_positions
 
 __all__ = ["describe_model"]
 
-# Weights are written in half precision if this moves no tried row by more than this share of the map's extent.
+# Weights are written in half precision if this moves no test row by more than this share of the map's extent.
 MAX_MOVED = 3e-4
 TRIED_ROWS = 1000
 # A page carries all exemplars if they are at most this many numbers (4 bytes each). Of more exemplars it carries a

@@ -1,4 +1,4 @@
-"""Maps as files. The file extension gives the format; the file is written whole or not at all."""
+"""Maps as files. The file extension gives the format; the file is written completely or not at all."""
 
 from __future__ import annotations
 

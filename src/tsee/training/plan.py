@@ -74,7 +74,7 @@ class Plan:
     ) -> Plan:
         """Plan for ``n_own_rows`` rows of this process and the rows of its peers. A collective.
 
-        ``n_batches`` is the smallest number of automatic batches per epoch, as far as their sizes stay within bounds.
+        ``n_batches`` is the smallest number of automatic batches per epoch, unless their sizes would be out of bounds.
         """
         seed = int(broadcast(torch.tensor(seed)))
         start, n_rows = all_offset(n_own_rows)
