@@ -84,7 +84,7 @@ BAD_DATA = {
         pyarrow.table({"size": [1.0, 2.0], "code": ["0", "1"]}),
         r"Column 'code' of X is not numeric .*string",
     ),
-    "sparse tensor": (torch.eye(3).to_sparse(), r"layout torch.sparse_coo: give X.to_dense\(\)"),
+    "sparse tensor": (torch.eye(3).to_sparse(), r"layout torch.sparse_coo: pass X.to_dense\(\)"),
     "nothing": (None, r"Expected 2D array|NoneType"),
 }
 

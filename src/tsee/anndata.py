@@ -133,8 +133,8 @@ def place(adata: Any, model: Any, *, use_rep: str | None = None, key_added: str 
         X = _columns(X, _positions(adata, names))
     elif X.shape[1] != fitted.n_features:
         raise ValueError(
-            f"{chosen!r} has {X.shape[1]} columns, and the model was fitted with {fitted.n_features}: give the "
-            f"'use_rep' that it was fitted with. There are {_present(adata)}."
+            f"{chosen!r} has {X.shape[1]} columns, but the model was fitted with {fitted.n_features}: pass the "
+            f"'use_rep' that it was fitted with. adata has {_present(adata)}."
         )
     _write(adata, fitted.place(X), _facts(model, chosen), key_added)
 
@@ -143,7 +143,7 @@ def _check_anndata(adata: Any) -> None:
     if not all(hasattr(adata, name) for name in ("X", "obsm", "uns", "var_names")):
         raise TypeError(
             f"The 'adata' parameter must be an AnnData object. Got {type(adata).__name__} instead: read a file with "
-            "anndata.read_h5ad, and give an array to the fit of an estimator."
+            "anndata.read_h5ad, or pass an array to the fit method of an estimator."
         )
 
 
@@ -153,7 +153,7 @@ def _choose(adata: Any, use_rep: str | None) -> str:
         use_rep = "X_pca" if len(adata.var_names) > MAX_VARIABLES and "X_pca" in adata.obsm else "X"
     if use_rep in adata.obsm or (use_rep == "X" and adata.X is not None):
         return use_rep
-    raise ValueError(f"The 'use_rep' parameter is {use_rep!r}, which adata does not have. There are {_present(adata)}.")
+    raise ValueError(f"The 'use_rep' parameter is {use_rep!r}, which adata does not have. It has {_present(adata)}.")
 
 
 def _present(adata: Any) -> str:

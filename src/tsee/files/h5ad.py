@@ -117,7 +117,7 @@ def _matrix(file: Any, key: str | None, path: Path) -> tuple[Any, bool]:
     """The data asked for, and whether its columns are the variables."""
     if key in (None, "X"):
         if "X" not in file:
-            raise DataFileError(f"{str(path)!r} has no X: give the key of an entry of obsm, such as 'X_pca'.")
+            raise DataFileError(f"{str(path)!r} has no X: choose an entry of obsm by its key, such as 'X_pca'.")
         return file["X"], True
     assert key is not None
     if "/" in key.strip("/"):
@@ -145,7 +145,7 @@ def rows_of(item: Any, path: Path, names: list[str] | None = None) -> tuple[Rows
         matrix = matrix.tocsr()
         rows = SparseRows(matrix.data, matrix.indices, matrix.indptr, shape, path, names)
         return rows, ["Sparse, but stored by column (CSC): kept in memory."]
-    raise DataFileError(f"{item.name!r} in {str(path)!r} is a {encoding or 'group'}, not an array: give another key.")
+    raise DataFileError(f"{item.name!r} in {str(path)!r} is a {encoding or 'group'}, not an array: choose another key.")
 
 
 def _names(file: Any, part: str) -> list[str]:

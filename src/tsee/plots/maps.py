@@ -193,7 +193,7 @@ def _errors(named: dict[str, Floats], values: NDArray[Any], coloring: Coloring, 
 
     if not coloring.names:
         raise ValueError(
-            "The 'k' parameter of compare needs labels that are classes: leave it out, or give such labels."
+            "The 'k' parameter of compare needs labels that are classes: leave it out, or pass such labels."
         )
     known = coloring.known
     return {name: knn_error(Y[known], values[known], k=k)[k] for name, Y in named.items()}

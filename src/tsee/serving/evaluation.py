@@ -139,5 +139,5 @@ def _possible(n_others: int) -> list[int]:
     """The numbers of neighbors that a row can have if there are ``n_others`` other rows."""
     possible = [k for k in NEIGHBORS if k <= n_others]
     if not possible:
-        raise ValueError("There is only one row, but judging a map takes at least two: give more rows.")
+        raise ValueError("There is only one row, but judging a map takes at least two: add rows.")
     return possible
