@@ -184,7 +184,7 @@ def _positions(adata: Any, names: Any) -> list[int] | None:
             f"({listed(missing)}): the names in adata.var_names must be of the same kind."
         )
     if len(where) < len(present):
-        raise ValueError("adata has several variables of one name: call adata.var_names_make_unique() first.")
+        raise ValueError("adata has several variables with the same name: call adata.var_names_make_unique() first.")
     return [where[name] for name in names]
 
 

@@ -1,4 +1,4 @@
-"""What training keeps of each row, in memory or on disk, and the random batches in which it is read."""
+"""What training keeps for each row, in memory or on disk, and the random batches in which it is read."""
 
 from __future__ import annotations
 

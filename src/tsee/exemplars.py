@@ -118,7 +118,7 @@ def choose_centers(
         The rows. Anything with ``shape`` whose slices ``X[a:b]`` are such tensors will do: it is read only by
         consecutive slices of bounded size, in passes from the start. Otherwise, only vectors of n numbers are kept.
         If there are several processes (see `tsee.distributed`), each gives its own rows, and all get the centers of
-        all rows, which equal the centers from one process to rounding.
+        all rows, which equal the centers from one process up to rounding.
     n_exemplars : int
         The number of centers, z.
     seeding : {"k-means||", "random"}
