@@ -176,7 +176,7 @@ class Filters(nn.Module):
 
 
 class Signs(nn.Module):
-    """Cannot be exported: what it does depends on values."""
+    """Not to be exported: what it does depends on values."""
 
     def __init__(self):
         super().__init__()
@@ -187,7 +187,7 @@ class Signs(nn.Module):
 
 
 class Counts(Signs):
-    """Cannot be exported: what it does depends on the number of rows."""
+    """Not to be exported: what it does depends on the number of rows."""
 
     def forward(self, x):
         return self.linear(x) * (1 if len(x) < 100 else 2)
@@ -225,7 +225,7 @@ def test_an_old_file_stays_whole_when_writing_fails(digits, tmp_path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ModelError, match="No space left on device.*an existing file is unchanged"):
+    with pytest.raises(ModelError, match="No space left on device.*what was there is unchanged"):
         tsee.onnx.export(see, tmp_path / "map.onnx")
     assert (tmp_path / "map.onnx").read_bytes() == b"what was there"
     assert os.listdir(tmp_path) == ["map.onnx"]

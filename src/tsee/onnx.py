@@ -88,7 +88,7 @@ def export(model: Any, path: str | PathLike[str]) -> None:
             temporary.write_bytes(content)
     except OSError as error:
         raise ModelError(
-            f"The model cannot be exported to {str(path)!r} ({error.strerror or error}), and an existing file is "
+            f"The model cannot be exported to {str(path)!r} ({error.strerror or error}), and what was there is "
             "unchanged: choose a folder that you can write to, with room on its disk."
         ) from error
 
