@@ -1,4 +1,4 @@
-"""Runs are executed once, and each is kept as a JSON file, which is written whole or not at all."""
+"""Runs are executed once, and each is kept as a JSON file, which is written completely or not at all."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
 rank, size = dist.get_rank(), dist.get_world_size()
 """
 
-# One that leaves while another still listens to it makes that one fail.
+# A process that leaves while another still listens to it makes the other fail.
 PARTING = "\ndist.barrier()\ndist.destroy_process_group()\n"
 
 
@@ -72,7 +72,7 @@ def _start(script: str, size: int, *arguments: object) -> list[subprocess.Popen[
 
 
 def _run(script: str, size: int, *arguments: object, timeout: float = 300) -> list[str]:
-    """What each of several processes that run the same script prints; all of them must come to their end."""
+    """What each of several processes prints when they run the same script; all of them must finish."""
     processes = _start(script, size, *arguments)
     try:
         outputs = [process.communicate(timeout=timeout) for process in processes]
@@ -86,5 +86,5 @@ def _run(script: str, size: int, *arguments: object, timeout: float = 300) -> li
 
 @pytest.fixture(scope="session")
 def peers():
-    """``peers.run(script, size, *arguments)``, and ``peers.start``, which does not wait for their end."""
+    """``peers.run(script, size, *arguments)``, and ``peers.start``, which does not wait for them."""
     return SimpleNamespace(run=_run, start=_start)

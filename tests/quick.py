@@ -6,7 +6,7 @@ EVERY = [DtSEE, HotSEE, PtSNE, HotSNE]
 
 
 def quick(cls, **parameters):
-    """An estimator of a small network, for two epochs."""
+    """An estimator with a small network, for two epochs."""
     if "refinement" in cls().get_params():
         parameters.setdefault("refinement", 10)
     if "hidden_layers" in cls().get_params():

@@ -1,4 +1,4 @@
-"""Perplexities are met, and the probabilities equal those of a naive loop."""
+"""Perplexities are met, and the probabilities equal a naive loop."""
 
 import math
 
@@ -67,7 +67,7 @@ def test_candidates_at_infinity_get_nothing():
     assert (perplexities(P) - 3).abs().max() < 1e-4
 
 
-def test_joint_probabilities_are_those_of_equations_1_to_3():
+def test_joint_probabilities_follow_equations_1_to_3():
     X = torch.randn(15, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     n = len(X)
     conditional = torch.zeros(n, n, dtype=torch.float64)
@@ -82,7 +82,7 @@ def test_joint_probabilities_are_those_of_equations_1_to_3():
 
 
 def test_probabilities_follow_from_the_precisions():
-    """The dense form is made again from one number a row."""
+    """The dense form can be computed again from one number per row."""
     distances = torch.rand(50, 30, generator=torch.Generator().manual_seed(4))
     beta = precisions(distances, 6.0)
     torch.testing.assert_close(gaussian(distances, beta), conditional_probabilities(distances, 6.0))
@@ -145,7 +145,7 @@ def test_joint_probabilities_of_blocks_equal_a_naive_bisection(monkeypatch, X, p
 
 
 @pytest.mark.parametrize("perplexity", [5.0, 40.0])
-def test_joint_probabilities_of_rows_that_tie_or_come_again(perplexity):
+def test_joint_probabilities_of_rows_that_tie_or_repeat(perplexity):
     """Twenty of each row: no perplexity below 19. On a grid the distances tie, more or fewer than wanted."""
     again = draw(12, 5).repeat(20, 1)
     grid = torch.cartesian_prod(torch.arange(15.0), torch.arange(16.0)).double()

@@ -187,7 +187,7 @@ def test_new_cells_of_a_model_of_principal_components(cells, counts):
     np.testing.assert_array_equal(new.obsm["X_tsee"], see.transform(pca[100:]))
     assert new.uns["tsee"]["params"]["use_rep"] == "X_pca"
     with pytest.raises(
-        ValueError, match="'X_other' has 3 columns, and the model was fitted with 4.*'X', 'X_pca', 'X_other'"
+        ValueError, match="'X_other' has 3 columns, but the model was fitted with 4.*'X', 'X_pca', 'X_other'"
     ):
         place(new, see, use_rep="X_other")
 
@@ -205,11 +205,11 @@ def test_a_model_that_was_saved(cells, counts, tmp_path):
 
 def test_a_representation_that_is_not_there(cells, counts):
     data = cells(obsm={"X_pca": counts[:, :4], "X_umap": counts[:, :2]})
-    with pytest.raises(ValueError, match="'use_rep' parameter is 'X_pac'.* There are 'X', 'X_pca', 'X_umap'"):
+    with pytest.raises(ValueError, match="'use_rep' parameter is 'X_pac'.* It has 'X', 'X_pca', 'X_umap'"):
         embed(data, use_rep="X_pac")
     del data.obsm["X_pca"]
     data.X = None
-    with pytest.raises(ValueError, match="'use_rep' parameter is 'X'.* There are 'X_umap'"):
+    with pytest.raises(ValueError, match="'use_rep' parameter is 'X'.* It has 'X_umap'"):
         embed(data)
     assert list(data.obsm) == ["X_umap"]
 

@@ -84,7 +84,7 @@ BAD_DATA = {
         pyarrow.table({"size": [1.0, 2.0], "code": ["0", "1"]}),
         r"Column 'code' of X is not numeric .*string",
     ),
-    "sparse tensor": (torch.eye(3).to_sparse(), r"layout torch.sparse_coo: give X.to_dense\(\)"),
+    "sparse tensor": (torch.eye(3).to_sparse(), r"layout torch.sparse_coo: pass X.to_dense\(\)"),
     "nothing": (None, r"Expected 2D array|NoneType"),
 }
 
@@ -200,7 +200,7 @@ def test_wrong_number_of_features_at_transform(cls):
 @pytest.mark.parametrize(
     ("X", "sentence"),
     [
-        (np.ones((40, 3)), "All rows of X are equal: the map is a single place"),
+        (np.ones((40, 3)), "All rows of X are equal: the map is a single point"),
         (np.full((40, 3), 1e-300), "All rows of X are equal"),
         (np.arange(40.0)[:, None], r"X has 1 feature\(s\), fewer than the 2 dimensions of the map"),
     ],
@@ -224,7 +224,7 @@ def test_a_handful_of_rows_can_be_mapped(cls, n):
 def test_an_unwritable_path(tmp_path):
     see = DtSEE(max_epochs=1, random_state=0).fit(ROWS)
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(ModelError, match="cannot be written to .*: choose a folder that you may write to"):
+    with pytest.raises(ModelError, match="cannot be written to .*: choose a folder that you can write to"):
         see.save(tmp_path / "file" / "model")
     with pytest.raises(ModelError, match="exists and is not a tsee model: choose another path"):
         see.save(tmp_path / "file")

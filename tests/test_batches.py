@@ -1,4 +1,4 @@
-"""What training reads: every row once an epoch, shuffled, the same from memory and from disk."""
+"""What training reads: every row once per epoch, shuffled, the same from memory and from disk."""
 
 import errno
 
@@ -69,7 +69,7 @@ def test_memory_and_disk_give_the_same_batches(n, small_buckets):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_batches_are_shuffled_anew(kind, small_buckets):
+def test_batches_are_reshuffled(kind, small_buckets):
     store = filled(kind, 200)
     first, second = (torch.cat([part["row"] for part in store.batches(20, epoch)]) for epoch in (0, 1))
     assert not torch.equal(first, second)
@@ -77,7 +77,7 @@ def test_batches_are_shuffled_anew(kind, small_buckets):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("skip", [0, 1, 7, 19, 20])
-def test_an_epoch_can_be_taken_up_where_it_was_left(kind, skip, small_buckets):
+def test_an_epoch_can_be_resumed_where_it_stopped(kind, skip, small_buckets):
     store = filled(kind, 200)
     whole, rest = ([part["row"].tolist() for part in store.batches(20, 3, skip=n)] for n in (0, skip))
     assert rest == whole[skip:]
@@ -103,7 +103,7 @@ def test_what_lies_in_memory_stays_there_and_what_is_small_does_too(monkeypatch)
     assert kinds == [MemoryStore, MemoryStore, MemoryStore, DiskStore]
 
 
-def test_the_file_goes_when_the_store_is_closed(tmp_path, monkeypatch):
+def test_the_file_is_removed_when_the_store_is_closed(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     store = filled(DiskStore, 100)
     next(store.batches(10, 0))
@@ -112,7 +112,7 @@ def test_the_file_goes_when_the_store_is_closed(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_is_said(monkeypatch):
+def test_a_full_disk_is_reported(monkeypatch):
     store = DiskStore(10, 0)
 
     def full(*arguments):
@@ -124,7 +124,7 @@ def test_a_full_disk_is_said(monkeypatch):
         next(store.batches(5, 0))
 
 
-def test_a_column_that_is_made_when_asked_for():
+def test_a_column_that_is_computed_when_it_is_read():
     kept, made = MemoryStore(50, 0), MemoryStore(50, 0)
     values = torch.arange(50.0)[:, None]
     made.made["x"] = lambda rows: values[rows]

@@ -143,7 +143,7 @@ def test_a_value_that_is_not_finite_is_named_with_its_file(X, tmp_path):
         quick().fit(saved(X, tmp_path))
 
 
-def test_a_fit_that_fails_on_a_file_leaves_the_one_before_whole(X, tmp_path):
+def test_a_fit_that_fails_on_a_file_leaves_the_previous_fit_intact(X, tmp_path):
     see = quick().fit(X)
     before = see.transform(X)
     with pytest.raises(DataFileError, match="no file"):

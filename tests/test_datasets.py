@@ -50,7 +50,7 @@ def idx_files() -> dict[str, bytes]:
 
 
 class Server:
-    """Serves ``files``; the files in ``cut`` are announced whole, but end half way."""
+    """Serves ``files``; the files in ``cut`` are announced whole, but end halfway."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -221,7 +221,7 @@ class TestDownload:
             load_mnist()
 
     @pytest.mark.parametrize("name", datasets._SOURCES)
-    def test_official_sources_are_https_and_summed(self, name):
+    def test_official_sources_are_https_and_have_checksums(self, name):
         source = datasets._SOURCES[name]
         assert all(mirror.startswith("https://") and mirror.endswith("/") for mirror in source.mirrors)
         assert all(len(bytes.fromhex(sha256)) == 32 for sha256 in source.files.values())
@@ -231,8 +231,8 @@ class TestIdx:
     @pytest.mark.parametrize(
         "content, message",
         [
-            (b"not gzip", "not a whole gzip file"),
-            (idx(np.zeros(50, np.uint8))[:-9], "not a whole gzip file"),
+            (b"not gzip", "not a complete gzip file"),
+            (idx(np.zeros(50, np.uint8))[:-9], "not a complete gzip file"),
             (gzip.compress(b"", mtime=0), "not an IDX file"),
             (gzip.compress(b"\0\0\x08\x01\0\0", mtime=0), "not an IDX file"),  # the header breaks off
             (
@@ -242,11 +242,11 @@ class TestIdx:
             (idx(np.zeros((2, 3, 3), np.uint8)), "not an IDX file of unsigned bytes in 1 dim"),
             (
                 gzip.compress(b"\0\0\x08\x01" + struct.pack(">I", 5) + b"1234", mtime=0),
-                "must be of 13 bytes .* is of 12",
+                "must have 13 bytes .* has 12",
             ),
             (
                 gzip.compress(b"\0\0\x08\x01" + struct.pack(">I", 3) + b"1234", mtime=0),
-                "must be of 11 bytes .* is of 12",
+                "must have 11 bytes .* has 12",
             ),
         ],
     )
@@ -303,8 +303,8 @@ class TestCoil:
     @pytest.mark.parametrize(
         "change, message",
         [
-            ({"drop": "obj2__85"}, "must hold 144 images, and holds 143"),
-            ({"size": 100}, "is not of 128 x 128 pixels"),
+            ({"drop": "obj2__85"}, "must hold 144 images, but holds 143"),
+            ({"size": 100}, "does not have 128 x 128 pixels"),
             ({"extra": "obj1__7.png"}, "obj1__7.png is none of 2 objects seen every 5 degrees"),
             ({"extra": "obj3__0.png"}, "obj3__0.png is none of 2 objects"),
             ({"drop": "obj1__0", "extra": "obj1__0.png"}, "coil-100.zip cannot be read"),

@@ -106,7 +106,7 @@ if rank == 0:
 """
 
 
-def test_the_gradient_of_several_processes_is_that_of_one(tmp_path, peers):
+def test_several_processes_have_the_gradient_of_one(tmp_path, peers):
     for size in (1, 2, 4):
         peers.run(GRADIENTS, size, tmp_path / f"{size}.npz")
     alone = np.load(tmp_path / "1.npz")
@@ -140,7 +140,7 @@ if rank == 0:
 """
 
 
-def test_exemplars_of_several_processes_are_those_of_one(tmp_path, peers):
+def test_several_processes_choose_the_exemplars_of_one(tmp_path, peers):
     X = load_digits().data
     preprocessing = fit_preprocessing(X, 20, torch.Generator().manual_seed(0))
     inputs = Inputs(X, preprocessing)[:]
@@ -193,21 +193,21 @@ def test_every_method_fits_on_several_processes(size, tmp_path, peers):
     for i in range(len(methods)):
         see = tsee.load(tmp_path / str(i))
         for rank in range(size):
-            places = np.load(tmp_path / f"{i}-{rank}.npy")  # each process has the places of its own rows
-            np.testing.assert_allclose(see.transform(X[cuts[rank] : cuts[rank + 1]]), places, rtol=1e-4, atol=1e-3)
+            positions = np.load(tmp_path / f"{i}-{rank}.npy")  # each process has the positions of its own rows
+            np.testing.assert_allclose(see.transform(X[cuts[rank] : cuts[rank + 1]]), positions, rtol=1e-4, atol=1e-3)
 
 
-def test_the_map_of_two_processes_is_as_good_as_that_of_one(tmp_path, peers):
+def test_two_processes_make_as_good_a_map_as_one(tmp_path, peers):
     X, y = load_digits(return_X_y=True)
     parameters = dict(max_epochs=30, hidden_layers=[64, 64], refinement=0)
     peers.run(FIT, 2, tmp_path, ",".join(map(str, CUTS[2])), json.dumps([("DtSEE", parameters)]))
     several = np.concatenate([np.load(tmp_path / f"0-{rank}.npy") for rank in range(2)])
     alone = [DtSEE(random_state=seed, **parameters).fit(X).embedding_ for seed in range(3)]
-    errors = [knn_error(places, y, k=5)[5] for places in alone]
+    errors = [knn_error(positions, y, k=5)[5] for positions in alone]
     assert knn_error(several, y, k=5)[5] < max(errors) + 0.015
 
 
-def test_a_share_that_is_too_small_is_told(peers):
+def test_a_share_that_is_too_small_is_reported(peers):
     script = """
     from sklearn.datasets import load_digits
     import tsee
@@ -222,7 +222,7 @@ def test_a_share_that_is_too_small_is_told(peers):
 
 
 def test_a_lost_peer_ends_in_an_error(peers):
-    """Not in a deadlock: those that are left hear of it within a minute."""
+    """No deadlock: the other processes notice it within a minute."""
     script = """
     import os, signal
     from sklearn.datasets import load_digits

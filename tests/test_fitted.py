@@ -1,4 +1,4 @@
-"""The fitted map: complete, frozen, the same from its tensors; and a refit starts from nothing."""
+"""The fitted map: complete, frozen, the same from its tensors; and a refit starts from scratch."""
 
 import dataclasses
 import subprocess
@@ -67,7 +67,7 @@ def test_rows_of_every_kind_are_placed_and_bad_ones_refused(digits):
     for kind in (X, torch.from_numpy(X), scipy.sparse.csr_matrix(X), X.tolist()):
         np.testing.assert_array_equal(see.map_.place(kind), expected)
     assert see.map_.place(X[:0]).shape == (0, 2)
-    with pytest.raises(ValueError, match="matrix of 64 columns"):
+    with pytest.raises(ValueError, match="matrix with 64 columns"):
         see.map_.place(X[:, :3])
     with pytest.raises(ValueError, match="must hold numbers"):
         see.map_.place(X.astype(str))
@@ -160,7 +160,7 @@ assert found.shape == (len(X), 2) and np.isfinite(found).all() and novelty.shape
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="a fork without exec is safe on Linux only")
 @pytest.mark.parametrize("parent", ["loaded", "used"])
 def test_a_forked_child_places_rows(parent, tmp_path):
-    """As gunicorn --preload and multiprocessing on Linux have it: torch's threads do not survive a fork."""
+    """As with gunicorn --preload and multiprocessing on Linux: torch's threads do not survive a fork."""
     for what in ("fit", parent):
         command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path / "model"), what]
         done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)

@@ -49,7 +49,7 @@ def test_far_apart_no_position_feels_itself():
 
 
 @pytest.mark.parametrize("width", [0.1, 5.0, 60.0])
-def test_all_pairs_are_those_of_the_definition(width):
+def test_all_pairs_follow_the_definition(width):
     Y = clusters(500, width) + 100
     forces, normalizer = Repulsion()(Y)
     expected, total = naive_repulsion(Y)
@@ -58,7 +58,7 @@ def test_all_pairs_are_those_of_the_definition(width):
 
 
 @pytest.mark.parametrize("width", [0.1, 5.0, 25.0, 60.0])
-def test_interpolated_forces_are_near_those_of_all_pairs(width):
+def test_interpolated_forces_are_near_the_forces_of_all_pairs(width):
     Y = clusters(5000, width) - 7
     expected, total = naive_repulsion(Y)
     for forces, normalizer in (Repulsion().interpolated(Y), Repulsion()(Y)):  # 5,000 are not few
@@ -66,7 +66,7 @@ def test_interpolated_forces_are_near_those_of_all_pairs(width):
         assert (forces - expected).norm() < 0.02 * expected.norm()
 
 
-def test_the_grid_serves_again_and_grows_with_the_map():
+def test_the_grid_is_reused_and_grows_with_the_map():
     repulsion, served = Repulsion(), []
     for width in (60.0, 60.2, 110.0, 10.0, 60.0):
         Y = clusters(5000, width)
@@ -87,7 +87,7 @@ def test_half_of_the_spectrum_has_all_of_the_normalizer(nodes):
     spectrum = torch.fft.fft2(field, s=(size, size))
     half = spectrum[:, : size // 2 + 1]
     found = (energies * half.abs().square()).sum()
-    # The whole spectrum of w, from its half: a real kernel's spectrum is that of its mirror image.
+    # The whole spectrum of w, from its half: the other half mirrors it.
     whole = torch.empty(size, size, dtype=torch.float64)
     single = energies.double().clone()
     single[:, 1 : (size + 1) // 2] /= 2

@@ -67,7 +67,7 @@ def test_all_ways_to_a_distance_agree(offset):
 @pytest.mark.parametrize("offset", [0.0, 100.0])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_rounding_bounds_the_error_of_scores(scale, offset):
-    """Also without the mean subtracted, where products lose most."""
+    """Also without subtracting the mean, when products lose most."""
     X, E = scale * normal(50, 30) + offset, scale * normal(400, 30, 1) + offset
     queries, candidates = euclidean.prepare(X), euclidean.prepare(E)
     bound = euclidean.rounding(queries, candidates.norms.max())

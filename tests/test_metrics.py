@@ -37,7 +37,7 @@ def held_out(request: pytest.FixtureRequest) -> bool:
 
 
 def orders(train: np.ndarray, test: np.ndarray | None) -> list[list[int]]:
-    """For each point the training rows, nearest first, itself left out: one loop, double precision."""
+    """For each point the training rows, nearest first, not counting itself: one loop, double precision."""
     result = []
     for i, point in enumerate(train if test is None else test):
         others = [j for j in range(len(train)) if test is not None or j != i]
@@ -254,12 +254,12 @@ class TestInputs:
             ({"k": "5"}, "The 'k' parameter .* Got '5' instead"),
             ({"k": ()}, "The 'k' parameter of knn_error must hold at least one"),
             ({"Y_train": [0.0, 1, 2]}, r"Y_train must be a matrix .* Got shape \(3,\) instead"),
-            ({"Y_train": np.empty((0, 2))}, "Y_train must be a matrix of at least one row"),
+            ({"Y_train": np.empty((0, 2))}, "Y_train must be a matrix with at least one row"),
             ({"Y_train": [[0.0], [1], [np.nan]]}, "Y_train must not contain NaN or infinity"),
             ({"Y_test": [[-np.inf]]}, "Y_test must not contain NaN or infinity"),
             ({"Y_test": [[0.0, 1.0]]}, "Y_test must have as many columns as Y_train. Got 2 and 1 instead"),
-            ({"Y_train": [["a"], ["b"], ["c"]]}, "Y_train must be of real numbers"),
-            ({"Y_train": torch.zeros(3, 1, dtype=torch.cfloat)}, "Y_train must be of real numbers"),
+            ({"Y_train": [["a"], ["b"], ["c"]]}, "Y_train must contain real numbers"),
+            ({"Y_train": torch.zeros(3, 1, dtype=torch.cfloat)}, "Y_train must contain real numbers"),
         ],
     )
     def test_bad_input_of_knn_error(self, change, message):

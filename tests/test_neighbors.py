@@ -32,7 +32,7 @@ def small_tiles(monkeypatch):
 
 @pytest.mark.parametrize(("n", "z", "k"), [(5, 7, 3), (300, 1000, 4), (40, 5000, 30), (3, 4, 4)])
 def test_equals_all_distances(n, z, k, monkeypatch):
-    # Small tiles, so that these sizes cross every boundary: rows, columns, groups and their rest.
+    # Small tiles, so that these sizes cross every boundary: rows, columns, groups and their remainder.
     small_tiles(monkeypatch)
     generator = torch.Generator().manual_seed(n)
     X, E = torch.randn(n, 6, generator=generator), torch.randn(z, 6, generator=generator)
@@ -64,7 +64,7 @@ def test_equal_rows_far_from_the_origin_are_at_distance_zero():
 
 @pytest.mark.parametrize("radius", [1e-2, 1e-3, 1e-4, 1e-6])
 def test_tight_clusters_far_apart(radius):
-    """Where products of float32 rows have lost the distances within a cluster."""
+    """Even if products of float32 rows have lost the distances within a cluster."""
     generator = torch.Generator().manual_seed(0)
     centers = torch.randn(20, 50, generator=generator)
     X = centers.repeat(50, 1) + radius * torch.randn(1000, 50, generator=generator)

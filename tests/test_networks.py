@@ -1,4 +1,4 @@
-"""The networks against the formulas, and what folds against what does not."""
+"""The networks against the formulas, and folded networks against the originals."""
 
 import pytest
 import torch
@@ -75,7 +75,7 @@ def test_batch_normalization_folds_away(make):
     assert not any(isinstance(module, nn.BatchNorm1d) for module in plain.modules())
     assert plain.config["normalization"] is None
     torch.testing.assert_close(plain(x), network.eval()(x), rtol=1e-4, atol=1e-5)
-    # What was folded is a network of its kind: it can be built from its description and filled.
+    # A folded network is of the same kind: it can be built from its description and filled.
     again = type(plain)(**plain.config)
     again.load_state_dict(plain.state_dict())
     assert torch.equal(again.eval()(x), plain(x))
@@ -104,16 +104,16 @@ def test_the_start_is_drawn_from_the_generator_alone(kind):
 def test_spare_dimensions_are_scaled_and_dropped(kind):
     network = kind(6, 5, generator=generator(1))
     x = torch.randn(4, 6, generator=generator(3))
-    places = network(x)
+    positions = network(x)
     flattening = FlatteningNetwork(network, 2)
-    torch.testing.assert_close(flattening(x), places)
+    torch.testing.assert_close(flattening(x), positions)
     flattening.height = 0.25
-    torch.testing.assert_close(flattening(x), torch.cat([places[:, :2], places[:, 2:] / 4], 1))
+    torch.testing.assert_close(flattening(x), torch.cat([positions[:, :2], positions[:, 2:] / 4], 1))
     flattening.height = 0.0
-    torch.testing.assert_close(flattening(x), places[:, :2])
+    torch.testing.assert_close(flattening(x), positions[:, :2])
     flat = flattening.flat()
     assert isinstance(flat, kind)
-    torch.testing.assert_close(flat(x), places[:, :2])
+    torch.testing.assert_close(flat(x), positions[:, :2])
     again = kind(**flat.config)
     again.load_state_dict(flat.state_dict())
     assert torch.equal(again(x), flat(x))
@@ -124,20 +124,20 @@ def test_quick_hidden_layers_err_by_hundredths_and_only_while_training(kind):
     network = kind(20, 2, generator=generator(1))
     x = torch.randn(64, 20, generator=generator(2))
 
-    def places_and_gradients():
+    def positions_and_gradients():
         network.zero_grad()
-        places = network(x)
-        places.square().sum().backward()
-        return [places.detach(), *(p.grad for p in network.parameters())]
+        positions = network(x)
+        positions.square().sum().backward()
+        return [positions.detach(), *(p.grad for p in network.parameters())]
 
-    exact = places_and_gradients()
+    exact = positions_and_gradients()
     network.quick = True
-    quick = places_and_gradients()
+    quick = positions_and_gradients()
     errors = [float((a - b).norm() / a.norm()) for a, b in zip(exact, quick, strict=True)]
     assert 0 < errors[0] < 0.02
     assert max(errors) < 0.1
     assert all(values.dtype == torch.float32 for values in quick)
-    assert len(quick[0].unique()) > len(quick[0].bfloat16().unique())  # places have all digits
+    assert len(quick[0].unique()) > len(quick[0].bfloat16().unique())  # positions have all digits
     assert torch.equal(network.eval()(x), exact[0])
 
 

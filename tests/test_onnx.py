@@ -25,7 +25,7 @@ HIGH_ORDER = dict(n_factors=20, n_hidden=12, **QUICK)
 
 @pytest.fixture(autouse=True)
 def _say_nothing_unasked(recwarn, capfd):
-    """No export of these tests may warn, print or log, but where a test expects it to."""
+    """No export in these tests may warn, print or log, unless a test expects it."""
     yield
     assert [str(warning.message) for warning in recwarn if "perplexity" not in str(warning.message)] == []
     assert capfd.readouterr() == ("", "")
@@ -33,7 +33,7 @@ def _say_nothing_unasked(recwarn, capfd):
 
 def run(path, X):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return session.run(["places"], {"rows": np.ascontiguousarray(X, dtype=np.float32)})[0]
+    return session.run(["positions"], {"rows": np.ascontiguousarray(X, dtype=np.float32)})[0]
 
 
 def assert_same_map(path, estimator, X):
@@ -96,10 +96,10 @@ def test_a_large_offset_costs_no_more_than_it_costs_transform(scale, n_inputs, t
     assert_same_map(tmp_path / "map.onnx", see, X)
 
 
-def test_values_that_float32_blurs_are_told(tmp_path):
+def test_values_that_float32_blurs_are_reported(tmp_path):
     X = np.random.default_rng(0).normal((0, 1e6, 1), size=(300, 3))
     see = PtSNE(**DEEP).fit(pd.DataFrame(X, columns=["a", "time", "b"]))
-    with pytest.warns(ExportWarning, match="feature 'time' are so large beside their spread"):
+    with pytest.warns(ExportWarning, match="feature 'time' are so large compared with their spread"):
         tsee.onnx.export(see, tmp_path / "map.onnx")
     with pytest.warns(ExportWarning, match="feature 1 are so large"):
         tsee.onnx.export(PtSNE(**DEEP).fit(X), tmp_path / "map.onnx")
@@ -110,9 +110,9 @@ def test_names_and_shapes(digits, tmp_path):
     tsee.onnx.export(PtSNE(n_components=3, **DEEP).fit(digits[0]), tmp_path / "map.onnx")
     model = onnx.load(tmp_path / "map.onnx")
     onnx.checker.check_model(model, full_check=True)
-    (rows,), (places,) = model.graph.input, model.graph.output
-    assert (rows.name, places.name) == ("rows", "places")
-    for value, width in ((rows, 64), (places, 3)):
+    (rows,), (positions,) = model.graph.input, model.graph.output
+    assert (rows.name, positions.name) == ("rows", "positions")
+    for value, width in ((rows, 64), (positions, 3)):
         assert value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
         batch, features = value.type.tensor_type.shape.dim
         assert batch.dim_param == "n"
@@ -133,7 +133,7 @@ def test_metadata(digits, tmp_path):
     assert said == {"estimator": "HotSNE", "tsee_version": tsee.__version__, "placement": "forward"}
 
 
-def test_the_file_says_nothing_of_the_computer_and_is_the_same_each_time(digits, tmp_path):
+def test_the_file_says_nothing_about_the_computer_and_is_the_same_each_time(digits, tmp_path):
     see = PtSNE(n_inputs=20, **DEEP).fit(digits[0])
     for name in ("one.onnx", "two.onnx"):
         tsee.onnx.export(see, tmp_path / name)
@@ -164,7 +164,7 @@ def test_a_saved_model_exports_the_same_file(digits, tmp_path):
 
 
 class Filters(nn.Module):
-    """A network of the user's: filters along the features, dropout, a norm over the batch, a double at the end."""
+    """A network of the user's own: filters along the features, dropout, a norm over the batch, a double at the end."""
 
     def __init__(self):
         super().__init__()
@@ -176,7 +176,7 @@ class Filters(nn.Module):
 
 
 class Signs(nn.Module):
-    """Not to be exported: what it does hangs on values."""
+    """Not to be exported: what it does depends on values."""
 
     def __init__(self):
         super().__init__()
@@ -187,20 +187,20 @@ class Signs(nn.Module):
 
 
 class Counts(Signs):
-    """Not to be exported: what it does hangs on the number of rows."""
+    """Not to be exported: what it does depends on the number of rows."""
 
     def forward(self, x):
         return self.linear(x) * (1 if len(x) < 100 else 2)
 
 
 class Bessel(Signs):
-    """Not to be exported: ONNX has no such function."""
+    """Cannot be exported: ONNX has no such function."""
 
     def forward(self, x):
         return self.linear(x) * torch.special.bessel_j0(x[:, :1].detach())
 
 
-def test_a_network_of_the_users(digits, tmp_path):
+def test_a_network_of_the_users_own(digits, tmp_path):
     see = PtSNE(network=Filters(), n_inputs=20, **QUICK).fit(digits[0])
     tsee.onnx.export(see, tmp_path / "map.onnx")
     assert_same_map(tmp_path / "map.onnx", see, digits[2])
@@ -225,7 +225,7 @@ def test_an_old_file_stays_whole_when_writing_fails(digits, tmp_path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ModelError, match="No space left on device.*what was there is as it was"):
+    with pytest.raises(ModelError, match="No space left on device.*what was there is unchanged"):
         tsee.onnx.export(see, tmp_path / "map.onnx")
     assert (tmp_path / "map.onnx").read_bytes() == b"what was there"
     assert os.listdir(tmp_path) == ["map.onnx"]
@@ -234,7 +234,7 @@ def test_an_old_file_stays_whole_when_writing_fails(digits, tmp_path, monkeypatc
     assert_same_map(tmp_path / "map.onnx", see, digits[2])
 
 
-def test_weights_that_do_not_fit_into_a_file_are_told(digits, tmp_path, monkeypatch):
+def test_weights_that_do_not_fit_into_a_file_are_reported(digits, tmp_path, monkeypatch):
     monkeypatch.setattr(tsee.onnx, "MOST_BYTES", 1000)
     with pytest.raises(ModelError, match=r"The weights take 0.0 GB, and an ONNX file has room for 2"):
         tsee.onnx.export(PtSNE(**DEEP).fit(digits[0]), tmp_path / "map.onnx")
@@ -277,7 +277,7 @@ def test_the_model_is_left_as_it_was(digits, tmp_path):
 
 
 def test_logging_and_warnings_are_as_they_were(digits, tmp_path):
-    """In a process of its own: the exporter speaks at its first import."""
+    """In a process of its own: the exporter prints when it is first imported."""
     code = f"""
 import logging, sys, warnings
 from sklearn.datasets import load_digits

@@ -137,7 +137,7 @@ def naive_inputs(X, n_inputs):
 
 
 @pytest.mark.parametrize("n_inputs", [None, 5])
-def test_standardized_inputs_are_those_of_the_formula(n_inputs):
+def test_standardized_inputs_follow_the_formula(n_inputs):
     X = mixed_units()
     fitted = fit_preprocessing(X, n_inputs, generator(), standardize=True)
     U = Inputs(X, fitted)[:]
@@ -301,7 +301,7 @@ def test_one_value_that_outweighs_all_others_is_named(value, X):
     assert warnings_of(X[110:135])[0].startswith("The value in row 13, column 17 ")  # of a few rows, too
 
 
-def test_heavy_tails_are_no_single_value():
+def test_heavy_tails_are_not_a_single_value():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         for X in (rng.lognormal(0, 2, (500, 20)), rng.standard_t(2, (500, 20)), rng.pareto(1.5, (500, 20))):

@@ -81,7 +81,7 @@ def precisions(squared_distances: Tensor, perplexity: float) -> Tensor:
     excess = to_double(squared_distances - squared_distances.amin(1, keepdim=True))  # (n, k)
     unit = excess.topk(min(int(perplexity) + 1, excess.shape[1]), largest=False, sorted=False).values.amax(1)
     unit = torch.where((unit > 0) & torch.isfinite(unit), unit, 1.0)
-    # A candidate that must not be chosen is so far away that its weight is zero, but zero times its excess is not NaN.
+    # A candidate that must not be chosen is finite but so far away that its weight is zero: infinity would give NaN.
     excess = excess.div_(unit[:, None]).clamp_max_(1e100)
 
     solution = torch.empty_like(unit)

@@ -97,8 +97,8 @@ def place(adata: Any, model: Any, *, use_rep: str | None = None, key_added: str 
     """Place the observations of an AnnData object on a map that exists.
 
     Writes to ``adata.obsm`` and ``adata.uns`` as `embed` does. For a model of X, the variables are found by their
-    names, in whatever order and among whatever others they are. For a model of ``"X_pca"``, that of the new
-    observations must come from the PCA of the old ones (``scanpy.tl.ingest``, not ``scanpy.pp.pca``).
+    names, in any order and among any others. For a model of ``"X_pca"``, the ``"X_pca"`` of the new observations must
+    come from the PCA of the old ones (``scanpy.tl.ingest``, not ``scanpy.pp.pca``).
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ def place(adata: Any, model: Any, *, use_rep: str | None = None, key_added: str 
         X = _columns(X, _positions(adata, names))
     elif X.shape[1] != fitted.n_features:
         raise ValueError(
-            f"{chosen!r} has {X.shape[1]} columns, and the model was fitted with {fitted.n_features}: give the "
-            f"'use_rep' that it was fitted with. There are {_present(adata)}."
+            f"{chosen!r} has {X.shape[1]} columns, but the model was fitted with {fitted.n_features}: pass the "
+            f"'use_rep' that it was fitted with. adata has {_present(adata)}."
         )
     _write(adata, fitted.place(X), _facts(model, chosen), key_added)
 
@@ -143,7 +143,7 @@ def _check_anndata(adata: Any) -> None:
     if not all(hasattr(adata, name) for name in ("X", "obsm", "uns", "var_names")):
         raise TypeError(
             f"The 'adata' parameter must be an AnnData object. Got {type(adata).__name__} instead: read a file with "
-            "anndata.read_h5ad, and give an array to the fit of an estimator."
+            "anndata.read_h5ad, or pass an array to the fit method of an estimator."
         )
 
 
@@ -153,11 +153,11 @@ def _choose(adata: Any, use_rep: str | None) -> str:
         use_rep = "X_pca" if len(adata.var_names) > MAX_VARIABLES and "X_pca" in adata.obsm else "X"
     if use_rep in adata.obsm or (use_rep == "X" and adata.X is not None):
         return use_rep
-    raise ValueError(f"The 'use_rep' parameter is {use_rep!r}, which adata does not have. There are {_present(adata)}.")
+    raise ValueError(f"The 'use_rep' parameter is {use_rep!r}, which adata does not have. It has {_present(adata)}.")
 
 
 def _present(adata: Any) -> str:
-    """The representations that there are."""
+    """The names of the representations that adata has."""
     return listed([*(["X"] if adata.X is not None else []), *adata.obsm.keys()], most=20)
 
 
@@ -184,7 +184,7 @@ def _positions(adata: Any, names: Any) -> list[int] | None:
             f"({listed(missing)}): the names in adata.var_names must be of the same kind."
         )
     if len(where) < len(present):
-        raise ValueError("adata has several variables of one name: call adata.var_names_make_unique() first.")
+        raise ValueError("adata has several variables with the same name: call adata.var_names_make_unique() first.")
     return [where[name] for name in names]
 
 
@@ -195,7 +195,7 @@ def _columns(X: Any, positions: list[int] | None) -> Any:
 
 
 def _facts(model: Any, chosen: str) -> dict[str, Any]:
-    """What is written of a model: its method, its data and its parameters."""
+    """The entry in ``uns`` that describes a model: its method, its data and its parameters."""
     method = next((name for name, kind in METHODS.items() if kind is type(model)), type(model).__name__)
     facts = {"method": method, "use_rep": chosen, "tsee_version": version("tsee")}
     return facts | {name: plain(value) for name, value in model.get_params(deep=False).items()}

@@ -1,4 +1,4 @@
-"""What training keeps of each row, in memory or on disk, and the random batches in which it is read."""
+"""What training keeps for each row, in memory or on disk, and the random batches in which it is read."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def new_store(n_rows: int, columns: Columns, seed: int, *, on_disk: bool) -> Sto
 class Store:
     """Columns of numbers, appended in the order of the rows, and read in random batches.
 
-    Many rows are dealt into several buckets: of as many consecutive rows as there are buckets, each bucket gets one.
-    A bucket is therefore a fair sample of the data, however they are sorted. An epoch takes the buckets in a random
-    order, and the rows of a bucket in a random order. Buckets and batches are the same in memory and on disk.
+    Many rows are dealt into several buckets, in rounds that give every bucket one row. So a bucket is a fair sample of
+    the data, however they are sorted. An epoch takes the buckets in a random order, and the rows of each in a random
+    order. Buckets and batches are the same in memory and on disk.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ class Store:
     def batches(self, n_steps: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
         """All rows, in a random order that depends only on the epoch, in ``n_steps`` batches of even size.
 
-        Sizes are even instead of full batches and a remainder: a remainder of a few rows would be as large a step as
-        any other, taken on next to nothing. The first ``skip`` batches are left out.
+        Batches are even, instead of full with a small remainder: a step on the few rows of a remainder would be as
+        large as any other. The first ``skip`` batches are left out.
         """
         sizes = self._sizes()
         generator = torch.Generator().manual_seed(seed_of(self.seed, epoch))
@@ -112,7 +112,7 @@ class Store:
                     yield Batch(take(rows), epoch)
 
     def close(self) -> None:
-        """Release what is stored."""
+        """Release the stored rows."""
 
     def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
         raise NotImplementedError

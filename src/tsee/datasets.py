@@ -214,9 +214,9 @@ def _load(name: str, folder: str | os.PathLike[str] | None, parse: Callable[[Ite
 
 
 def _fill(path: Path, source: _Source, parse: Callable[[Iterator[Path]], Split]) -> None:
-    """Download, check and parse the files of ``source``, and write ``path`` whole or not at all."""
+    """Download, check and parse the files of ``source``, and write ``path`` completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The cache has room for it: a temporary folder elsewhere may not.
+    # The cache has room for it; a temporary folder elsewhere might be too small.
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as work, replacing(path) as temporary:
         split = parse(_download(source, file, Path(work)) for file in source.files)
         with open(temporary, "wb") as finished:
@@ -255,7 +255,7 @@ def _fetch(url: str, path: Path, sha256: str, title: str) -> None:
 
 
 def _read(path: Path) -> Split:
-    """A split from an ``.npz`` file, checked to be one."""
+    """A split from an ``.npz`` file, after checks."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             split = Split(*(arrays[field] for field in Split._fields))
@@ -284,7 +284,7 @@ def _read_idx(path: Path) -> Array:
     try:
         content = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path.name} is not a whole gzip file ({error})") from error
+        raise ValueError(f"{path.name} is not a complete gzip file ({error})") from error
     # Two zero bytes, 8 for unsigned bytes, and the number of dimensions: 3 for images, 1 for labels.
     n_dimensions = 3 if "idx3" in path.name else 1
     start = 4 + 4 * n_dimensions
@@ -293,7 +293,7 @@ def _read_idx(path: Path) -> Array:
     shape = struct.unpack(f">{n_dimensions}I", content[4:start])
     expected = start + int(np.prod(shape, dtype=np.int64))
     if len(content) != expected:
-        raise ValueError(f"{path.name} must be of {expected} bytes by its own header, and is of {len(content)}")
+        raise ValueError(f"{path.name} must have {expected} bytes according to its own header, but has {len(content)}")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
@@ -321,14 +321,14 @@ def _from_coil_zip(paths: Iterator[Path]) -> Split:
                     raise ValueError(f"{member} is none of {_COIL_OBJECTS} objects seen every 5 degrees")
                 with archive.open(member) as file, Image.open(file) as image:
                     if image.size != (128, 128):
-                        raise ValueError(f"{member} is not of 128 x 128 pixels")
+                        raise ValueError(f"{member} does not have 128 x 128 pixels")
                     # Gray is ITU-R 601's; reduce(4) makes each pixel the mean of 4 x 4.
                     rows[number - 1, degrees // 5] = np.asarray(image.convert("L").reduce(4)).ravel()
                 seen[number - 1, degrees // 5] = True
     except (OSError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path.name} cannot be read: {error}") from error
     if not seen.all():
-        raise ValueError(f"{path.name} must hold {seen.size} images, and holds {seen.sum()}")
+        raise ValueError(f"{path.name} must hold {seen.size} images, but holds {seen.sum()}")
     train, test = rows[:, ::2].reshape(-1, 1024), rows[:, 1::2].reshape(-1, 1024)
     labels = np.arange(1, _COIL_OBJECTS + 1, dtype=np.uint8).repeat(36)
     return Split(train, labels, test, labels)

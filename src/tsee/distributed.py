@@ -3,7 +3,7 @@
 A collective must be called by every process, at the same points and in the same order: one that is skipped on one
 process leaves the others waiting. Without peers each collective returns what it was given.
 
-The peers are those of `torch.distributed`, however they were started: torchrun, Slurm, Ray Train, Accelerate or
+The peers are the processes of `torch.distributed`, however they were started: torchrun, Slurm, Ray Train, Accelerate or
 Spark's TorchDistributor.
 """
 
@@ -85,7 +85,7 @@ def all_max(value: float) -> float:
 
 
 def all_offset(n: int) -> tuple[int, int]:
-    """The number of the first of this process's ``n`` rows, over all processes in rank order; and of all rows."""
+    """The number of this process's first row, counted over all processes in rank order, and the number of all rows."""
     if world_size() == 1:
         return 0, n
     counts = torch.zeros(world_size(), dtype=torch.int64)

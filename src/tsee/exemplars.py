@@ -83,7 +83,7 @@ def choose_points(n_rows: int, n_exemplars: int, generator: torch.Generator) -> 
     if n_exemplars >= n_rows:
         return torch.arange(n_rows)
     seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
-    return torch.tensor(sorted(random.Random(seed).sample(range(n_rows), n_exemplars)))  # keeps the chosen only
+    return torch.tensor(sorted(random.Random(seed).sample(range(n_rows), n_exemplars)))  # stores only the chosen
 
 
 def choose_centers(
@@ -116,9 +116,9 @@ def choose_centers(
     ----------
     X : Tensor of shape (n, d), float32
         The rows. Anything with ``shape`` whose slices ``X[a:b]`` are such tensors will do: it is read only by
-        consecutive slices of bounded size, in passes from the start. Besides it, only vectors of n numbers are kept.
+        consecutive slices of bounded size, in passes from the start. Otherwise, only vectors of n numbers are kept.
         If there are several processes (see `tsee.distributed`), each gives its own rows, and all get the centers of
-        all rows, which equal the centers from one process to rounding.
+        all rows, which equal the centers from one process up to rounding.
     n_exemplars : int
         The number of centers, z.
     seeding : {"k-means||", "random"}
@@ -371,11 +371,11 @@ class Exemplars:
 
     @cached_property
     def index(self) -> Index:
-        """The exemplars as they are searched for a few neighbors, made when first needed."""
+        """The index that finds the nearest exemplars of a row, made when first needed."""
         return build_index(self.inputs, FEW_NEIGHBORS)
 
     def own(self, rows: slice, start: int = 0) -> Tensor | None:
-        """For each row of a slice, the exemplar that the row itself is, or -1. None if exemplars are no rows.
+        """For each row of a slice, the exemplar that the row itself is, or -1. None if exemplars are centers.
 
         ``start`` is the number of this process's first row, over all processes.
         """

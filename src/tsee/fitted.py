@@ -160,7 +160,7 @@ class FittedMap:
         return shares
 
     def resolve_placement(self, how: str | None) -> Placement:
-        """How rows are placed if ``how`` is asked for; None leaves it to the map."""
+        """The placement that takes effect if ``how`` is requested; None leaves it to the map."""
         if how is None:
             return self.placement
         if how not in PLACEMENTS:
@@ -183,7 +183,7 @@ class FittedMap:
         return exemplars.positions
 
     def calibrated(self, X: Any, start: int, inputs: Tensor | Inputs | None, how: str | None) -> FittedMap:
-        """The map once training is over: positions of exemplars and rows, and what is usual for novelty. A collective.
+        """The map after training, with positions of exemplars and rows, and a reference for novelty. A collective.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class FittedMap:
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """The map as a description that JSON can hold, and named tensors; `from_tensors` makes it again."""
+        """The map as a description that JSON can hold, and named tensors; `from_tensors` restores it."""
         preprocessing, exemplars, history = self.preprocessing, self.exemplars, self.history
         description = {
             "method": self.method,
@@ -262,8 +262,8 @@ class FittedMap:
         ----------
         description, tensors : dict
         network : torch.nn.Module, optional
-            Needed for a map of a network of the user's own: a module of the same shape, which is copied and whose
-            weights are replaced.
+            Needed if the user supplied the network: a module of the same shape, which is copied and whose weights are
+            replaced.
         device : str or torch.device
             Where to put the network.
         """
@@ -337,7 +337,7 @@ class FittedMap:
         return all_gather(exemplar_distances(*inside_and_outside, index, own)).sort().values
 
     def _inside_and_outside(self, X: Any, parts: Iterable[slice]) -> tuple[Tensor, Tensor]:
-        """The inputs of rows, and the squared length of what they leave out."""
+        """The inputs of rows, and the squared length of the part of each row that they leave out."""
         inside, outside = [], []
         for rows in parts:
             block = dense(X, rows)

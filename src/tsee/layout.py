@@ -28,11 +28,11 @@ from tsee.data import blocks_in_cache
 
 __all__ = ["Repulsion", "free_positions"]
 
-# Gradient descent as is usual for t-SNE: momentum, and a gain for each coordinate that grows while it keeps its course.
+# The usual gradient descent of t-SNE: momentum, and a gain for each coordinate that grows while it keeps its direction.
 MOMENTUM = 0.8
 GAIN_UP, GAIN_DOWN, LEAST_GAIN = 0.2, 0.8, 0.01
 LONGEST_STEP = 5.0
-# Up to this many positions all pairs are summed. Beyond, positions are spread on a grid, and forces read from it, by
+# Up to this many positions all pairs are summed. More positions are spread on a grid, and forces read from it, by
 # splines of SPLINE nodes; anything outside the largest grid is felt as if it lay on its rim.
 MAX_ALL_PAIRS = 4096
 SPLINE = 3
@@ -61,7 +61,7 @@ def free_positions(
     n_iterations : int
         Steps of gradient descent.
     progress : callable
-        Told the number of steps done after each.
+        Called after each step with the number of steps done.
 
     Returns
     -------
@@ -103,7 +103,7 @@ class _Attraction:
         self.rows = torch.repeat_interleave(torch.arange(n, dtype=self.starts.dtype), self.starts.diff())
 
     def __call__(self, positions: Tensor) -> Tensor:
-        # As complex numbers, of which gathering and subtracting one is gathering and subtracting both coordinates.
+        # Complex numbers gather and subtract both coordinates at once.
         points = torch.view_as_complex(positions.contiguous())
         apart = points.index_select(0, self.rows).sub_(points.index_select(0, self.others))
         distances = torch.ones_like(self.probabilities)
@@ -120,8 +120,8 @@ class Repulsion:
     """The repulsion of all pairs on the plane: call it with positions of shape (n, 2).
 
     Returns for each i the sum over j of w_ij^2 (y_i - y_j), and the normalizer, the sum of w_ij over i and j other
-    than i, with w = 1 / (1 + |y_i - y_j|^2). Of more than 4,096 positions it is interpolated, which errs by one or two
-    hundredths of the forces where there are some positions in a unit of area, and by more where they lie far apart.
+    than i, with w = 1 / (1 + |y_i - y_j|^2). For more than 4,096 positions it is interpolated. The error is one or two
+    percent of the forces if there are some positions per unit of area, and more if they lie far apart.
     """
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class Repulsion:
 
     def interpolated(self, positions: Tensor) -> tuple[Tensor, float]:
         """The same by Fourier transforms, whatever the number of positions."""
-        middle = positions[:: 1 + len(positions) // MAX_ALL_PAIRS].median(0).values  # of some, which is as good here
+        middle = positions[:: 1 + len(positions) // MAX_ALL_PAIRS].median(0).values  # a sample is good enough here
         positions = middle + (positions - middle).clamp(-MAX_WIDTH / 2, MAX_WIDTH / 2)
         low = positions.amin(0)
         width = float((positions.amax(0) - low).max())
@@ -150,7 +150,8 @@ class Repulsion:
         shares = (weights[:, 0, :, None] * weights[:, 1, None, :]).flatten(1)  # (n, 9)
 
         grid = torch.zeros(nodes * nodes).index_add_(0, cells, shares.flatten()).view(nodes, nodes)
-        # One axis after the other: of the zeros around the grid, and of what is not read, half is never transformed.
+        # One axis after the other: half of the zeros around the grid are never transformed, and half of the values that
+        # are not read.
         spread = torch.fft.fft(torch.fft.rfft(grid, size), size, dim=0)
         normalizer = float((energies * (spread.real.square() + spread.imag.square())).sum(dtype=torch.float64))
         felt = []
@@ -162,9 +163,9 @@ class Repulsion:
     def _transformed_kernels(self, nodes: int, spacing: float) -> tuple[int, Tensor, list[Tensor]]:
         """The length of the transforms, and the spectra of w and of w^2 times each coordinate of the difference.
 
-        That of w is real, and such that the normalizer is its sum over the squared spectrum of the positions (Parseval;
-        half of the spectrum is held, and stands for its mirror image). All are divided by that of the spline by which
-        positions are put on the grid and read from it.
+        The spectrum of w is real, and scaled so that the normalizer is its sum over the squared spectrum of the
+        positions (Parseval; half of the spectrum is stored, and stands for its mirror image). All are divided by the
+        spectrum of the spline that puts positions on the grid and reads forces from it.
         """
         if self._kernels is None or self._kernels[0] != (nodes, spacing):
             size = next_fast_len(2 * (nodes + SPLINE), real=True)  # undoing the spline blurs the far end
@@ -177,7 +178,7 @@ class Repulsion:
             energies = torch.fft.rfft2(kernel).real / smooth / size**2
             energies[:, 1 : (size + 1) // 2] *= 2
             kernel.square_()
-            lags[size // 2] *= size % 2  # that which is its own mirror image pushes neither way
+            lags[size // 2] *= size % 2  # a lag that is its own mirror image pushes neither way
             forces = [torch.fft.rfft2(kernel * along) / smooth for along in (lags[:, None], lags)]
             self._kernels = (nodes, spacing), (size, energies, forces)
         return self._kernels[1]
@@ -201,5 +202,5 @@ def _all_pairs(positions: Tensor) -> tuple[Tensor, float]:
 
 
 def _parabolas(offset: Tensor) -> Tensor:
-    """The quadratic B-spline at a node and those before and after it, for an offset of -1/2 to 1/2 from the node."""
+    """The quadratic B-spline at a node and its two neighbors, for an offset of -1/2 to 1/2 from the node."""
     return torch.stack([(0.5 - offset).square() / 2, 0.75 - offset.square(), (0.5 + offset).square() / 2], -1)

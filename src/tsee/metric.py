@@ -1,6 +1,6 @@
-"""The one door for distances: how rows are prepared, scored by matrix products, and compared exactly.
+"""All distances: how rows are prepared, scored by matrix products, and compared exactly.
 
-A score is a squared distance, up to rounding, less a constant of the query: the smaller, the nearer. Matrix products
+A score is a squared distance, up to rounding, minus a constant of the query: the smaller, the nearer. Matrix products
 give scores many times faster than differences give distances, but they lose digits if rows are long compared with
 the distance between them. So a search takes the candidates with the smallest scores, a few more than wanted, and puts
 them in order by `Metric.exact`; `Metric.rounding` tells whether a candidate can have been missed.
@@ -48,10 +48,10 @@ class Metric(Protocol):
     """A measure of distance between rows. Distances are squared everywhere."""
 
     def origin(self, rows: Tensor) -> Tensor | None:
-        """The point to subtract from ``rows`` and from all that is compared with them, so that products round least."""
+        """The point to subtract from ``rows`` and from everything compared with them, so that products round least."""
 
     def prepare(self, rows: Tensor, origin: Tensor | None = None) -> Prepared:
-        """Rows less ``origin``, ready for products. Queries and candidates need the same origin.
+        """Rows minus ``origin``, ready for products. Queries and candidates need the same origin.
 
         A metric that changes with the origin ignores it, and returns None from `origin`.
         """
@@ -69,9 +69,9 @@ class Metric(Protocol):
         """The squared distances of all candidates from all queries, by products, (n, z)."""
 
     def exact(self, rows: Tensor, others: Tensor) -> Tensor:
-        """The squared distances of pairs of rows as they came, by differences: exactly 0 for equal rows.
+        """The squared distances of pairs of unprepared rows, by differences: exactly 0 for equal rows.
 
-        The last dimension is that of the columns; the others broadcast.
+        The last dimension holds the columns; the others broadcast.
         """
 
     def rounding(self, queries: Prepared, largest_norm: Tensor) -> Tensor:
@@ -135,7 +135,7 @@ euclidean = Euclidean()
 
 
 def shifted(rows: Tensor, origin: Tensor | None) -> Tensor:
-    """Rows less the origin of a metric: distances between them are the same, and their products round less."""
+    """Rows minus the origin of a metric: distances between them are the same, and their products round less."""
     return rows if origin is None else rows - origin
 
 

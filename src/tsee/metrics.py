@@ -39,8 +39,8 @@ def knn_error(
               \left[ y_i \neq \mathrm{vote}\{y_j : j \in N_k(i)\} \right]
 
     where :math:`N_k(i)` are the k training points nearest to the test point i in the map. Each has one vote.
-    If classes have equally many votes, the one with the nearest member wins. So two neighbors always vote as one
-    does, as in the paper's table.
+    If classes tie, the one with the nearest member wins. So two neighbors always vote as one does, as in the paper's
+    table.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def _rank_score(neighbors: _Space, ranks: _Space, k: int, caller: str) -> float:
 
 
 def _winners(votes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The class with most votes in each row, the first one in the row if several have as many."""
+    """The class with most votes in each row; if classes tie, the first one in the row."""
     winners = np.empty(len(votes), np.int64)
     for rows in blocks(len(votes), max(1, BLOCK_ENTRIES // votes.shape[1] ** 2)):
         block = votes[rows]
@@ -367,11 +367,11 @@ def _check_rows(X: Any, name: str) -> Any:
         numeric = X.dtype.kind in "biuf"
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(
-            f"{name} must be a matrix of at least one row and one column; images become rows with "
+            f"{name} must be a matrix with at least one row and one column; images become rows with "
             f"{name}.reshape(len({name}), -1). Got shape {tuple(X.shape)} instead."
         )
     if not numeric:
-        raise ValueError(f"{name} must be of real numbers. Got dtype {X.dtype} instead.")
+        raise ValueError(f"{name} must contain real numbers. Got dtype {X.dtype} instead.")
     return X
 
 

@@ -26,7 +26,7 @@ from tsee.preprocessing import Preprocessing
 __all__ = ["export"]
 
 INPUT, OUTPUT = "rows", "positions"
-# What a file of Protocol Buffers can hold, less some room for all that is not weights.
+# The most that a file of Protocol Buffers can hold, minus some room for everything that is not weights.
 MOST_BYTES = 2**31 - 2**24
 # A float32 row may be off by this share of the data's spread before its position differs from the float64 row's.
 TOLERATED_ROUNDING = 1e-3
@@ -89,7 +89,7 @@ def export(model: Any, path: str | PathLike[str]) -> None:
     except OSError as error:
         raise ModelError(
             f"The model cannot be exported to {str(path)!r} ({error.strerror or error}), and what was there is "
-            "unchanged: choose a folder that you may write to, with room on its disk."
+            "unchanged: choose a folder that you can write to, with room on its disk."
         ) from error
 
 
@@ -120,7 +120,7 @@ class _ForwardPass(nn.Module):
 
 
 def _warn_of_differences(fitted: FittedMap) -> None:
-    """Warn if the file's positions differ from those that ``transform`` gives."""
+    """Warn if the file's positions differ from the positions that ``transform`` gives."""
     if fitted.placement == "refined":
         warn(
             "The model places new rows among its exemplars (placement='refined'), which an ONNX file cannot do: it "
@@ -151,7 +151,7 @@ def _exported(fitted: FittedMap) -> bytes:
     example = (torch.zeros(2, fitted.n_features),)
     try:
         with _quiet():
-            # In two steps: alone, torch.onnx.export tries harder and drops what holds for some numbers of rows only.
+            # In two steps: on its own, torch.onnx.export falls back to code that holds for some numbers of rows only.
             graph = torch.export.export(module, example, dynamic_shapes=({0: torch.export.Dim("n")},), strict=False)
             program = torch.onnx.export(
                 graph,
@@ -163,7 +163,7 @@ def _exported(fitted: FittedMap) -> bytes:
             )
         assert program is not None
         model: Any = program.model_proto
-    except Exception as error:  # the exporter meets what it cannot do with every kind of error
+    except Exception as error:  # the exporter raises all kinds of errors
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
@@ -191,7 +191,7 @@ def _forget_how(graph: Any) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the exporter: it talks of itself, of libraries that are not needed, and of each step that failed."""
+    """Silence the exporter: it reports on itself, on libraries that are not needed, and on each step that failed."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.fx")]
     levels = [logger.level for logger in loggers]
     with contextlib.ExitStack() as stack:

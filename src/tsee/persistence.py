@@ -68,7 +68,7 @@ def save_model(fitted: FittedMap, parameters: dict[str, Any], path: str | PathLi
 
 
 def read_model(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The configuration and the tensors of a model folder, once they are known to be what was saved."""
+    """The configuration and the tensors of a model folder, after a check that they are as they were saved."""
     folder, config = _open(path)
     try:
         return config, safetensors.torch.load_file(folder / TENSORS)
@@ -77,7 +77,7 @@ def read_model(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Ten
 
 
 def inconsistent(path: str | PathLike[str], error: Exception) -> ModelError:
-    """What to raise if the parts of a model do not fit together."""
+    """The error to raise if the parts of a model do not fit together."""
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     return ModelError(f"The model in {str(path)!r} is inconsistent ({reason}): save it again.")
 
@@ -92,7 +92,7 @@ def check_target(path: str | PathLike[str]) -> None:
 
 
 def describe(path: str | PathLike[str]) -> dict[str, Any]:
-    """What a model folder says of itself, without loading it; a network of the user's own is not needed.
+    """The description of a saved model, without loading it; a network of the user's own is not needed.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def plain(value: Any) -> Any:
 
 
 def _open(path: str | PathLike[str]) -> tuple[Path, dict[str, Any]]:
-    """The folder that holds the model, and its configuration, once both files are known to be what was saved."""
+    """The folder that holds the model, and its configuration, after a check that both files are as they were saved."""
     folder = Path(path).resolve()
     if not folder.exists() and _beside(folder, "replaced").exists():
         folder = _beside(folder, "replaced")  # a save was cut off between its two renames
@@ -164,7 +164,7 @@ def _check_replaceable(target: Path) -> None:
 
 def _unwritable(path: str | PathLike[str], reason: str) -> ModelError:
     return ModelError(
-        f"The model cannot be written to {str(path)!r} ({reason}): choose a folder that you may write to, with room on "
+        f"The model cannot be written to {str(path)!r} ({reason}): choose a folder that you can write to, with room on "
         "its disk."
     )
 

@@ -22,7 +22,7 @@ MAX_COVARIANCE = 3000
 SUBSPACE_PASSES = 5
 OVERSAMPLING = 20
 
-# Data of fewer rows are not judged.
+# Data with fewer rows are not judged.
 MIN_JUDGED_ROWS = 20
 # A value outweighs all others if it holds this share of the variance, and its deviation is this many times the root
 # mean square deviation of the others. The largest of 10,000 log-normal values can hold 97 %; up to a factor of about
@@ -143,8 +143,8 @@ def fit_preprocessing(
     """Learn the mean, the scale and, if ``n_inputs`` is less than the number of features, the principal axes.
 
     The scale makes the mean variance of an input 1, so that pixels in 0..255 and in 0..1 give the same inputs. With
-    ``standardize`` each feature is first divided by its standard deviation. Without it, a `DataWarning` tells of a
-    value that outweighs all others, or of a few columns that hold most of the variance; ``names`` are the columns'.
+    ``standardize`` each feature is first divided by its standard deviation. Without it, a `DataWarning` reports a value
+    that outweighs all others, or a few columns that hold most of the variance. ``names`` are the names of the columns.
     """
     n_features = X.shape[1]
     n_rows = all_sum(X.shape[0])
@@ -153,7 +153,7 @@ def fit_preprocessing(
         mean += (dense(X, rows).astype(np.float64) / n_rows).sum(0)
     mean = all_sum(torch.from_numpy(mean)).numpy()
     largest = _largest_deviations(X, mean)
-    # A deviation within the rounding errors of the data's own precision is none.
+    # A deviation within the rounding errors of the data's own precision counts as zero.
     rounding = np.abs(mean) * 8 * float(np.finfo(np.result_type(X.dtype, np.float32)).eps)
     varying = largest.by_feature > rounding
     if standardize:
@@ -162,7 +162,7 @@ def fit_preprocessing(
         unit = Preprocessing(mean, 1.0, None, spread)
     else:
         # Squares are summed in units of the largest deviation, so that they neither overflow nor vanish.
-        # Deviations that are none remain as small as they are.
+        # If all deviations count as zero, they remain as small as they are.
         varies = largest.value > float(rounding.max())
         unit = Preprocessing(mean, largest.value if varies else 1.0, None)
     squares = torch.zeros(n_features, dtype=torch.float64)  # sums for each feature, in the unit
@@ -280,8 +280,8 @@ def _warn_of_dominance(
 ) -> None:
     """Warn of a single value that outweighs all others, or else of a few columns that outweigh all others.
 
-    ``squares`` are the sums of each feature in units of the largest deviation, whose own square is 1. Without it, the
-    mean of its column would be another as well: in all it adds n / (n - 1) to the sum of its column.
+    ``squares`` are the sums of squares of each feature, in units of the largest deviation, whose own square is 1. That
+    value also shifts the mean of its column: in all, it adds n / (n - 1) to the sum of its column.
     """
     if n_rows < MIN_JUDGED_ROWS:
         return

@@ -27,7 +27,7 @@ def test_demo(short, tmp_path):
     assert tsee.load(tmp_path / "out" / "model").transform(tsee.datasets.load_digits().x_test).shape == (599, 2)
 
 
-def test_demo_to_an_unwritable_place(short, tmp_path):
+def test_demo_to_an_unwritable_folder(short, tmp_path):
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(main, ["demo", "-o", str(tmp_path / "file" / "out")])
     assert result.exit_code == 1

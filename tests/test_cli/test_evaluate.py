@@ -48,7 +48,7 @@ def test_the_table(run, folder, model, halves):
     assert "k-NN" not in output
 
 
-def test_a_sample_is_said(run, folder, model, monkeypatch):
+def test_a_sample_is_reported(run, folder, model, monkeypatch):
     monkeypatch.setattr("tsee.serving.evaluation.SAMPLE_ROWS", 40)
     result = run("evaluate", model, folder / "flowers.h5ad", "--label", "kind")
     assert result.stdout.endswith("\nAll except the k-NN error are measured on a sample of 40 rows.\n")

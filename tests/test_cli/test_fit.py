@@ -30,7 +30,7 @@ def test_a_model_of_any_file(run, folder, tmp_path, flowers, quick, extension):
     output = run("fit", folder / f"flowers{extension}", *label, "-o", tmp_path / "model", *quick).stdout
     assert re.fullmatch(rf"Learned a map of 90 rows with 4 features in [\d.]+ s: {tmp_path / 'model'}\n", output)
     model = tsee.load(tmp_path / "model")
-    # The same as through Python, to the bit.
+    # The same as in Python, to the bit.
     X = flowers.drop(columns=["id", "kind"])
     same = tsee.DtSEE(max_epochs=1, refinement=5, hidden_layers=(8,), random_state=0).fit(X)
     np.testing.assert_array_equal(model.embedding_, same.embedding_)
@@ -39,7 +39,7 @@ def test_a_model_of_any_file(run, folder, tmp_path, flowers, quick, extension):
     assert names == (None if names is None else list(model.feature_names_in_))
 
 
-def test_columns_are_chosen_and_said(run, folder, tmp_path, quick):
+def test_columns_are_chosen_and_reported(run, folder, tmp_path, quick):
     given = ["fit", folder / "flowers.csv", "-o", tmp_path / "model", *quick]
     result = run(*given, "--columns", "height, width", "--drop", "kind")
     assert list(tsee.load(tmp_path / "model").feature_names_in_) == ["height", "width"]
@@ -105,7 +105,7 @@ VALUES = {
 }
 
 
-def test_the_methods_are_those_of_the_library():
+def test_the_methods_match_the_library():
     assert list(METHODS) == list(tsee.estimators.METHODS)
 
 

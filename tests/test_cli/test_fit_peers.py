@@ -1,4 +1,4 @@
-"""``tsee fit`` started by torchrun, stopped, killed, and taken up again: real processes throughout."""
+"""``tsee fit`` started by torchrun, stopped, killed, and resumed: real processes throughout."""
 
 import os
 import signal
@@ -73,7 +73,7 @@ def workers(process):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="finds the workers in /proc")
-def test_a_worker_that_is_killed_is_started_again_and_ends_as_if_it_had_not_been(data, often, tmp_path):
+def test_a_killed_worker_is_restarted_and_the_fit_ends_as_without_the_kill(data, often, tmp_path):
     given = ["fit", data, *OPTIONS, "--max-epochs", 100, "--batch-size", 256]
     finished(torchrun(often, *given, "-o", tmp_path / "whole"))
     process = torchrun(often, *given, "-o", tmp_path / "broken", "--checkpoint", tmp_path / "state", restarts=1)
@@ -82,7 +82,7 @@ def test_a_worker_that_is_killed_is_started_again_and_ends_as_if_it_had_not_been
         time.sleep(0.05)
     os.kill(workers(process)[1], signal.SIGKILL)
     output = finished(process)
-    assert output.count("Learned a map of 1,797 rows") == 1  # one of the two speaks
+    assert output.count("Learned a map of 1,797 rows") == 1  # only one of the two reports it
     assert not (tmp_path / "state" / FILE_NAME).exists()
     whole, broken = (tsee.load(tmp_path / name) for name in ("whole", "broken"))
     assert whole.map_.embedding is None
@@ -92,7 +92,7 @@ def test_a_worker_that_is_killed_is_started_again_and_ends_as_if_it_had_not_been
     np.testing.assert_allclose(broken.transform(X), whole.transform(X), atol=1e-3 * np.ptp(whole.transform(X)))
 
 
-def test_a_stopped_fit_is_taken_up_only_when_told_to(run, data, often, tmp_path):
+def test_a_stopped_fit_is_resumed_only_when_told_to(run, data, often, tmp_path):
     given = [str(part) for part in ("fit", data, "-o", tmp_path / "model", "--checkpoint", tmp_path / "state")]
     given += ["--hidden-layers", "16", "--refinement", "20", "--max-epochs", "200"]
     process = subprocess.Popen([sys.executable, str(often), *given], stderr=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""``tsee info`` and ``tsee export``: what a model says of itself, and its network for others."""
+"""``tsee info`` and ``tsee export``: the description of a model, and its network for other programs."""
 
 import json
 import shutil

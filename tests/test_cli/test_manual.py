@@ -31,7 +31,7 @@ def test_the_manual_is_true(run, tmp_path, monkeypatch):
     monkeypatch.setattr(stages, "free_positions", lambda *given, **named: free(*given, **{**named, "n_iterations": 5}))
     results = {}
     for block in SHELL.findall(MANUAL):
-        # A quoted text may go over several lines.
+        # A quoted text may span several lines.
         for command in re.findall(r'(?:[^"\n]|"[^"]*")+', block):
             program, *arguments = shlex.split(command)
             if program == "python":

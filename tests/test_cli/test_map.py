@@ -1,4 +1,4 @@
-"""``tsee map``: a page of the rows, with what is known of them."""
+"""``tsee map``: a page of the rows, with the columns that describe them."""
 
 import pytest
 

@@ -71,7 +71,7 @@ def test_bad_pictures(run, folder, model, tmp_path, monkeypatch):
     assert "is not a tsee model" in run("plot", tmp_path / "none", "-o", tmp_path / "a.png", code=1).stderr
     np.save(tmp_path / "cube.npy", np.ones((5, 3)))
     assert (
-        "has 3 dimensions, a picture has two"
+        "has 3 dimensions, but a picture has two"
         in run("plot", tmp_path / "cube.npy", "-o", tmp_path / "a.png", code=1).stderr
     )
     # A picture that fails leaves the old one.

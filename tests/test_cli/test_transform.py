@@ -1,4 +1,4 @@
-"""``tsee transform``: the same positions as through Python, in a file that is complete or not there."""
+"""``tsee transform``: the same positions as in Python, in a file that is complete or not there."""
 
 import itertools
 import json
@@ -123,7 +123,7 @@ def test_a_failure_leaves_the_old_map(run, write, flowers, model, tmp_path, monk
     path = write(tmp_path / "good.csv", flowers)
     monkeypatch.setattr("tsee.files.writing._TextSink.write", fails(OSError(28, "No space left on device")))
     result = run("transform", model, path, "-o", out, code=1)
-    assert f"cannot be written to '{out}' (No space left on device), and what was there is unchanged" in result.stderr
+    assert f"cannot be written to '{out}' (No space left on device), and an existing file is unchanged" in result.stderr
     monkeypatch.setattr("tsee.files.writing._TextSink.write", fails(KeyboardInterrupt()))
     assert run("transform", model, path, "-o", out, "--quiet", code=130).stderr == "Interrupted.\n"
     assert out.read_text() == "old"
@@ -143,7 +143,7 @@ def test_bad_targets_are_refused_before_the_work(run, folder, model, tmp_path, m
         assert sentence in run("transform", model, data, "-o", path, code=1).stderr
 
 
-def test_an_h5ad_file_may_take_its_own_map(run, write, flowers, model, positions, tmp_path):
+def test_an_h5ad_file_can_hold_its_own_map(run, write, flowers, model, positions, tmp_path):
     path = write(tmp_path / "a.h5ad", flowers)
     run("transform", model, path, "-o", path)
     np.testing.assert_array_equal(read(path)[0], positions)

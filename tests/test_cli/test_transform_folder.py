@@ -47,7 +47,7 @@ def test_other_settings_are_refused(run, model, shards, tmp_path):
     run(*given)
     assert "another 'placement'" in run(*given, "--placement", "forward", code=1).stderr
     assert "another 'novelty'" in run(*given, "--novelty", code=1).stderr
-    assert "another 'label', 'drop'" in run(*given[:3], *given[5:], "--drop", "kind", code=1).stderr
+    assert "a different 'label', 'drop'" in run(*given[:3], *given[5:], "--drop", "kind", code=1).stderr
 
 
 def test_a_bad_file_does_not_stop_the_others(run, model, shards, tmp_path):

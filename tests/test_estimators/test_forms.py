@@ -45,7 +45,7 @@ def test_exemplar_forms(cls, exemplars, contrast, digits):
 
 
 @pytest.mark.parametrize(("exemplars", "exaggeration"), [("points", 2), ("centers", 1)])
-def test_attraction_is_exaggerated_by_default_where_exemplars_are_rows(exemplars, exaggeration, digits):
+def test_attraction_is_exaggerated_by_default_if_exemplars_are_rows(exemplars, exaggeration, digits):
     given = {"exemplars": exemplars, "max_epochs": 2, "refinement": 0, "random_state": 0}
     X = digits[0][:400]
     by_default = DtSEE(**given).fit(X).embedding_
@@ -55,7 +55,7 @@ def test_attraction_is_exaggerated_by_default_where_exemplars_are_rows(exemplars
 
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
-def test_points_are_rows_and_centres_are_means(cls, digits):
+def test_points_are_rows_and_centers_are_means(cls, digits):
     X = digits[0]
     see = quick(cls, n_exemplars=50, n_inputs=None).fit(X)
     np.testing.assert_allclose(see.exemplars_, X[see.exemplar_indices_], atol=1e-3)
@@ -68,7 +68,7 @@ def test_points_are_rows_and_centres_are_means(cls, digits):
 
 @pytest.mark.parametrize("exemplars", ["points", "centers"])
 def test_noise_with_every_exemplar_near_is_the_full_form(exemplars, digits):
-    # A row that is an exemplar has one fewer to choose from: with all rows points, every row has.
+    # A row that is an exemplar has one fewer to choose from; if all rows are points, every row has one fewer.
     parameters = dict(
         exemplars=exemplars, perplexity=5, n_inputs=None, n_exemplars=40 if exemplars == "centers" else None
     )

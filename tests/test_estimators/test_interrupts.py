@@ -62,7 +62,7 @@ def test_an_interrupt_after_the_refinement_keeps_the_network(digits, monkeypatch
     np.testing.assert_array_equal(see.transform(digits[0]), Y)
 
 
-def test_a_fit_interrupted_at_its_end_leaves_the_one_before_whole(digits, monkeypatch):
+def test_a_fit_interrupted_at_its_end_leaves_the_previous_fit_intact(digits, monkeypatch):
     X = digits[0]
     see = quick(DtSEE, refinement=0, placement="refined", n_exemplars=100).fit(X)
     before = see.transform(X)

@@ -54,7 +54,7 @@ def test_every_kind_of_data_gives_the_same_map(n_inputs, digits, tmp_path):
 
 @pytest.mark.parametrize("cls, bfloat16, epochs", [(DtSEE, False, 10), (HotSEE, False, 10), (DtSEE, True, 2)])
 def test_pixels_to_255_and_pixels_to_1_give_the_same_map(cls, bfloat16, epochs, digits, monkeypatch):
-    """The same up to rounding, which training amplifies little by little, and that of bfloat16 is the coarser."""
+    """The same up to rounding, which training amplifies little by little; bfloat16 rounds more coarsely."""
     monkeypatch.setattr(stages, "has_bfloat16", lambda device: bfloat16)
     X = digits[0]
     pixels = np.round(X * 255 / 16).astype(np.uint8)
@@ -89,7 +89,7 @@ def test_duplicates_everywhere(digits):
         np.testing.assert_array_equal(see.embedding_[0], see.embedding_[1])
 
 
-def test_what_took_effect_is_said(digits):
+def test_what_took_effect_is_reported(digits):
     X = digits[0][:50]
     with pytest.warns(DataWarning, match="'n_exemplars' parameter is 500, but the data hold only 50 rows"):
         see = quick(DtSEE, n_exemplars=500).fit(X)

@@ -8,7 +8,7 @@ from tsee import DtSEE, HotSEE
 from tsee.metrics import knn_error, quality_score
 
 
-def test_equal_rows_have_the_same_refined_place(digits):
+def test_equal_rows_have_the_same_refined_position(digits):
     X = np.concatenate([digits[0], digits[0][:50]])
     see = quick(DtSEE).fit(X)
     assert see.placement_ == "refined"
@@ -18,7 +18,7 @@ def test_equal_rows_have_the_same_refined_place(digits):
 
 @pytest.mark.parametrize("kind", ["digits", "zeros and ones", "one-hot"])
 def test_new_rows_are_placed_the_same_alone_and_together(kind, digits):
-    """Where many distances tie, which neighbors are found may not hang on the other rows."""
+    """Even if many distances tie, a row's neighbors must not depend on the other rows."""
     generator = np.random.RandomState(0)
     rows = {
         "digits": np.concatenate([digits[0], digits[2]]),
@@ -33,12 +33,12 @@ def test_new_rows_are_placed_the_same_alone_and_together(kind, digits):
 
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
-def test_refined_places_keep_more_neighbors_and_the_network_follows_them(cls, digits):
+def test_refined_positions_keep_more_neighbors_and_the_network_follows_them(cls, digits):
     X, y, X_new, y_new = digits
     see = quick(cls, refinement=100, max_epochs=60).fit(X)
     assert see.placement_ == "refined"
     refined, placed = see.embedding_, see.transform(X_new)
-    np.testing.assert_array_equal(see.transform(X), refined)  # a row of the data has the place it was given
+    np.testing.assert_array_equal(see.transform(X), refined)  # a row of the data keeps its position
     np.testing.assert_array_equal(see.exemplar_embedding_, refined)
     see.set_params(placement="forward")
     forward, passed = see.transform(X), see.transform(X_new)
@@ -61,7 +61,7 @@ def test_new_rows_are_placed_among_the_exemplars_nearest_to_them(digits):
 
 
 @pytest.mark.parametrize("parameters", [dict(n_components=3), dict(exemplars="centers"), dict(contrast="full")])
-def test_where_there_is_no_refinement_rows_pass_through_the_network(parameters, digits):
+def test_without_a_refinement_rows_pass_through_the_network(parameters, digits):
     see = quick(DtSEE, **parameters).fit(digits[0])
     assert see.placement_ == "forward"
     Y = see.transform(digits[2])

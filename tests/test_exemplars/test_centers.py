@@ -1,4 +1,4 @@
-"""Centers equal those of a naive k-means, are well seeded, distinct and never empty; data is read in order.
+"""Centers equal a naive k-means, are well seeded, distinct and never empty; data is read in order.
 
 The references work in float64, one row or one distance at a time.
 """
@@ -25,8 +25,8 @@ def normal(n, d, seed=0):
 
 def blobs(sizes, d=8, seed=0):
     """Well separated Gaussian clusters of the given sizes."""
-    places = 20 * torch.randn(len(sizes), d, generator=seeded(1000 + seed))
-    return torch.repeat_interleave(places, torch.tensor(sizes), 0) + normal(sum(sizes), d, seed)
+    middles = 20 * torch.randn(len(sizes), d, generator=seeded(1000 + seed))
+    return torch.repeat_interleave(middles, torch.tensor(sizes), 0) + normal(sum(sizes), d, seed)
 
 
 def naive_distances(X, E):
@@ -97,7 +97,7 @@ def test_updates_equal_a_naive_loop(n_iterations, offset):
     assert centers.inertia == pytest.approx(inertia, rel=1e-6)
 
 
-def test_counts_and_inertia_are_those_of_the_returned_positions():
+def test_counts_and_inertia_belong_to_the_returned_positions():
     X = blobs([200, 30, 500])
     centers = choose_centers(X, 20, n_iterations=3, generator=seeded())
     least, labels = naive_distances(X, centers.positions).min(1)
@@ -111,7 +111,7 @@ def test_progress_counts_the_updates():
     assert made == [1, 2, 3, 4, 5, 6]
 
 
-def test_centres_at_rest_end_the_updates():
+def test_centers_at_rest_end_the_updates():
     X = normal(300, 3)
     made = []
     centers = choose_centers(X, 5, n_iterations=10_000, generator=seeded(), progress=made.append)
@@ -153,7 +153,7 @@ def test_refill_leaves_what_no_row_is_left_for():
     assert centers.counts.tolist() == [2, 1, 1, 1]
 
 
-def test_a_refilled_centre_takes_part_in_the_updates():
+def test_a_refilled_center_takes_part_in_the_updates():
     X = blobs([100, 100, 100])
     start = torch.cat([X[:1], X[100:101], torch.full((1, 8), 1e4)])
     centers = exemplars._kmeans(X, start, 3, CPU, euclidean)
@@ -161,7 +161,7 @@ def test_a_refilled_centre_takes_part_in_the_updates():
     torch.testing.assert_close(by_first_column(centers.positions, centers.counts)[0], means)
 
 
-def test_equal_centres_are_one_whichever_a_tie_falls_to(monkeypatch):
+def test_equal_centers_become_one_however_ties_are_broken(monkeypatch):
     X = torch.tensor([1.0, 1.0, 1.0, 4.0]).reshape(-1, 1)
     labels = torch.tensor([0, 2, 2, 1])
     split = exemplars._Clusters(labels, torch.zeros(4), torch.zeros(3, 1), torch.tensor([1, 1, 2]))
@@ -183,7 +183,7 @@ def test_more_empty_clusters_than_full_ones():
 
 
 @pytest.mark.parametrize("seeding", ["k-means||", "random"])
-def test_no_more_centres_than_distinct_rows(seeding):
+def test_no_more_centers_than_distinct_rows(seeding):
     distinct = normal(9, 4)
     X = distinct[torch.randint(9, (500,), generator=seeded())]
     centers = choose_centers(X, 40, seeding=seeding, generator=seeded())
@@ -195,7 +195,7 @@ def test_no_more_centres_than_distinct_rows(seeding):
 @pytest.mark.parametrize("seeding", ["k-means||", "random"])
 @pytest.mark.parametrize("n_iterations", [0, 10])
 def test_duplicates_do_not_cost_centers(seeding, n_iterations):
-    # Half the rows are one and the same, so that a random subset holds it many times.
+    # Half the rows are equal, so that a random subset holds that row many times.
     X = torch.cat([torch.ones(300, 3), normal(300, 3)])
     centers = choose_centers(X, 50, seeding=seeding, n_iterations=n_iterations, generator=seeded())
     assert len(rows_of(centers.positions)) == len(centers.positions) == 50
@@ -227,7 +227,7 @@ def test_one_row():
 
 
 def test_distances_of_every_magnitude_are_all_found():
-    # In every round one row carries nearly all of the potential, so that the rounds must go on.
+    # In every round one row carries nearly all of the potential, so that the rounds must continue.
     X = torch.cat([torch.zeros(1000, 17), torch.diag(10.0 ** torch.arange(-8, 9))])
     centers = choose_centers(X, 18, n_iterations=0, generator=seeded())
     assert rows_of(centers.positions) == rows_of(X)
@@ -253,7 +253,7 @@ def naive_candidates(X, n_exemplars, generator):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_candidates_equal_those_of_a_naive_loop(seed):
+def test_candidates_equal_a_naive_loop(seed):
     X = blobs([60, 10, 5], d=3)
     candidates, _ = exemplars._candidates(X, 12, seeded(seed), CPU, euclidean)
     assert rows_of(candidates) == rows_of(X[naive_candidates(X, 12, seeded(seed))])
@@ -268,14 +268,14 @@ def test_candidates_are_weighted_by_the_rows_nearest_to_them():
     assert weights.tolist() == torch.bincount(labels, minlength=len(candidates)).tolist()
 
 
-def test_candidates_are_distinct_where_rows_are_not():
+def test_candidates_are_distinct_if_rows_are_not():
     X = torch.randint(3, (3000, 3), generator=seeded()).float()  # 27 distinct rows
     candidates, weights = exemplars._candidates(X, 20, seeded(), CPU, euclidean)
     assert 20 <= len(candidates) == len(rows_of(candidates)) <= 27
     assert weights.sum() == 3000
 
 
-def test_candidates_are_distinct_where_products_cannot_tell():
+def test_candidates_are_distinct_if_products_cannot_tell_them_apart():
     # Half the rows are 2,000 away from the others and 0.01 apart: a difference that float32 products lose.
     X = 0.01 * torch.arange(60.0).reshape(-1, 1) + torch.tensor([-1000.0, 1000.0]).repeat(30).reshape(-1, 1)
     for seed in range(5):
@@ -310,7 +310,7 @@ def test_weighted_kmeans_plusplus_draws_as_enumerated():
 
 
 def test_weighted_kmeans_plusplus_chooses_distinct_points():
-    # Points that float32 products cannot tell apart: the odds run out before the seeds are enough.
+    # Points that float32 products cannot tell apart: the odds run out before there are enough seeds.
     C = torch.cat([normal(5, 3), torch.full((20, 3), 7.0) + 1e-6 * normal(20, 3)])
     chosen = exemplars._kmeans_plusplus(C, torch.ones(25), 20, seeded(), CPU, euclidean).tolist()
     assert len(set(chosen)) == 20

@@ -136,7 +136,7 @@ def test_bad_arrays(tmp_path, numbers, name, refused):
     path.write_bytes(whole[: len(whole) // 2])
     refused(path, "damaged")
     path.write_bytes(b"what?" + whole)
-    refused(path, "does not begin as")
+    refused(path, "does not begin like")
     path.write_bytes(b"")
     refused(path, "is empty")
     write(np.finfo(np.float32).max * np.ones((9, 9), np.float32))  # finite, but their sum is not

@@ -47,7 +47,7 @@ def test_parquet_folder(tmp_path, numbers, check_slices, refused):
     frame[names[:-1]].to_parquet(tmp_path / "part-12.parquet")
     refused(tmp_path, "part-12.parquet' lacks 'x5'")
     frame.astype({"x5": "float64"}).to_parquet(tmp_path / "part-12.parquet")
-    refused(tmp_path, "part-12.parquet' has another type in 'x5'")
+    refused(tmp_path, "part-12.parquet' has a different type in 'x5'")
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -120,7 +120,7 @@ def test_bad_parquet(tmp_path, numbers, monkeypatch, large, refused):
     path.write_bytes(whole[:500] + bytes(400) + whole[900:])
     refused(path, "is damaged, cut off, or not")
     path.write_text("x\n1\n")
-    refused(path, "does not begin as a .parquet file does")
+    refused(path, "does not begin like a .parquet file")
     path.write_bytes(whole)
     refused(path, "has no key 'x'", key="x")
     pq.write_table(pa.table({"x": pa.array([], pa.int64())}), path)

@@ -177,6 +177,6 @@ def test_a_full_disk_leaves_the_old_map_whole(tmp_path, name, run, make_h5ad):
         except DataFileError as error:
             print(error)
     """
-    assert "what was there is unchanged: choose a folder that you can write to, with room on its disk." in run(code)
+    assert "an existing file is unchanged: choose a folder that you can write to, with room on its disk." in run(code)
     assert (tmp_path / name).read_bytes() == b"old and whole"
     assert {entry.name for entry in tmp_path.iterdir()} == {name, "in.h5ad"}

@@ -1,4 +1,4 @@
-"""The forms of the loss: what each keeps of a row, what it draws, and that it agrees with the formula."""
+"""The forms of the loss: what each keeps for a row, what it draws, and that it agrees with the formula."""
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ def rows():
 
 @pytest.fixture(params=["points", "centers"])
 def exemplars(request, rows):
-    """Every other row, or points that are no rows."""
+    """Every other row, or points that are not rows."""
     indices = torch.arange(0, 60, 2)
     return Exemplars(rows[indices], indices) if request.param == "points" else Exemplars(draw(30, 4, seed=1))
 
@@ -101,7 +101,7 @@ def test_noise_is_drawn_evenly_from_all_that_are_neither_near_nor_the_row_itself
         allowed = set(range(30)) - set(near[i].tolist())
         if own is not None:
             allowed -= {int(own[i])}
-            if own[i] < 0:  # one exemplar, the last of the others, is never drawn by a row that is none
+            if own[i] < 0:  # one exemplar, the last of the others, is never drawn by a row that is not an exemplar
                 allowed -= {max(allowed)}
         counts = torch.bincount(drawn[i], minlength=30)
         assert set(torch.nonzero(counts).flatten().tolist()) == allowed
@@ -118,7 +118,7 @@ def test_noise_weighs_its_draws_for_all_others(exemplars):
 
 
 def test_noise_estimates_the_full_normalizer(network, rows):
-    """Over many draws the exponential of the loss less its attraction is the full sum, without bias."""
+    """Over many draws the exponential of the loss minus its attraction is the full sum, without bias."""
     exemplars = Exemplars(draw(30, 4, seed=1))
     form = noise_of(exemplars, n_noise=3, k=29)
     full = Full(exemplars, 0, 3.0, CPU)
@@ -158,7 +158,7 @@ def test_draws_are_stratified(rows, exemplars):
 
 def test_sampled_is_its_formula_in_each_epoch(network, rows, exemplars):
     form = sampled_of(exemplars)
-    batch = batch_of(form, rows, epoch=23)  # the draws of 20 epochs come again
+    batch = batch_of(form, rows, epoch=23)  # the draws of 20 epochs repeat
     others = exemplars.inputs[batch["drawn"][:, 3].long()]
     expected = sampled_loss(network(rows), network(others), exaggeration=1.5)
     torch.testing.assert_close(form.loss(network, batch), expected)

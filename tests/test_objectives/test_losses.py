@@ -88,7 +88,7 @@ def test_the_sampled_loss_is_the_naive_sum():
 
 
 def test_the_sampled_loss_estimates_the_full_one_without_bias():
-    """Over every possible draw: the attraction's mean, and that of the normalizer, are the full ones."""
+    """Over all possible draws, the mean attraction and the mean normalizer are the full ones."""
     n, z = 3, 4
     Y, E, P = draw(n, 2), draw(z, 2, seed=2), exemplar_probabilities(n, z)
     popularity = P.mean(0)
@@ -200,8 +200,8 @@ def test_a_points_own_exemplar_counts_for_nothing():
     assert gradcheck(lambda Y: exemplar_loss(Y, torch.cat([Y, others]), P, own), (Y,))
 
 
-def test_the_normalizer_of_float32_places_far_from_the_origin():
-    """Its distances come from products, which lose digits where the map is wide or off center."""
+def test_the_normalizer_of_float32_positions_far_from_the_origin():
+    """Its distances come from products, which lose digits if the map is wide or off center."""
     generator = torch.Generator().manual_seed(0)
     Y = 1000 + 40 * torch.randn(300, 2, generator=generator)
     V = Y + 0.1 * torch.randn(300, 2, generator=generator)

@@ -32,7 +32,7 @@ def test_rows_of_the_same_kind_are_spread_evenly_from_0_to_1(cls, changes, X):
     assert scores.dtype == np.float32
     assert ((scores >= 0) & (scores <= 1)).all()
     for quantile in (0.1, 0.5, 0.9):
-        assert abs(np.mean(scores <= quantile) - quantile) < 0.1  # centers lie nearer to what they are centers of
+        assert abs(np.mean(scores <= quantile) - quantile) < 0.1  # centers lie nearer to their own rows
 
 
 def test_rows_of_another_kind_are_told_apart(X):

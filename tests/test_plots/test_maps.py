@@ -137,7 +137,7 @@ def test_five_are_in_two_rows(make_map):
         (
             {"a": np.eye(2), "b": np.ones((3, 2))},
             {},
-            r"of the same points. maps\['a'\] has 2 and maps\['b'\] has 3",
+            r"show the same points. maps\['a'\] has 2 and maps\['b'\] has 3",
         ),
         ({"a": np.eye(2)}, {"labels": [1]}, "labels must have one value for each of 2 points"),
         ({"a": np.eye(2)}, {"k": 1}, "'k' parameter of compare needs labels that are classes"),

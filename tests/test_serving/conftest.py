@@ -45,7 +45,7 @@ def model(see, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def unnamed_model(frame, tmp_path_factory):
-    """A model of the same rows that knows no names of features."""
+    """A model of the same rows that does not know the names of its features."""
     path = tmp_path_factory.mktemp("models") / "unnamed"
     tsee.DtSEE(**QUICK, refinement=5).fit(frame[FEATURES].to_numpy()).save(path)
     return path

@@ -56,7 +56,7 @@ def test_no_rows(frame, model):
     assert len(found) == 0
 
 
-def test_what_does_not_fit_is_said(frame, model, unnamed_model):
+def test_what_does_not_fit_is_reported(frame, model, unnamed_model):
     with pytest.raises(ValueError, match=r"The batch has no column 'c', which is a feature of the model: add it"):
         tsee.transform_batches(model)(frame.drop(columns="c"))
     with pytest.raises(ValueError, match="the batch has 5 columns: name the features"):
@@ -67,7 +67,7 @@ def test_what_does_not_fit_is_said(frame, model, unnamed_model):
         tsee.transform_batches(model)([1, 2])
 
 
-def test_ray_data_as_the_docs_have_it(frame, see, model, tmp_path, monkeypatch):
+def test_ray_data_as_in_the_docs(frame, see, model, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray[data]'")
     docs = Path(__file__).parents[2] / "docs" / "scaling.md"
     (example,) = re.findall(r"```python\n(import ray.*?)```", docs.read_text(), re.DOTALL)

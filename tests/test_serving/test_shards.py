@@ -84,11 +84,11 @@ def test_maps_that_exist_are_not_made_again(model, shards, output):
 def test_maps_of_different_settings_are_not_mixed(model, unnamed_model, shards, output, tmp_path):
     place_folder(model, shards, output, OPTIONS)
     place_folder(model, shards, output, OPTIONS, placement=tsee.load(model).map_.placement)  # what took effect before
-    with pytest.raises(DataFileError, match="were made with another 'placement'"):
+    with pytest.raises(DataFileError, match="were made with a different 'placement'"):
         place_folder(model, shards, output, OPTIONS, placement="forward")
-    with pytest.raises(DataFileError, match="were made with another 'model'"):
+    with pytest.raises(DataFileError, match="were made with a different 'model'"):
         place_folder(unnamed_model, shards, output, OPTIONS)
-    with pytest.raises(DataFileError, match="were made with another 'label', 'drop'"):
+    with pytest.raises(DataFileError, match="were made with a different 'label', 'drop'"):
         place_folder(model, shards, output, ReadOptions(drop=("kind",)))
     with pytest.raises(DataFileError, match="is inside the folder of the data"):
         place_folder(model, shards, shards / "year=2020", OPTIONS)
@@ -162,7 +162,7 @@ def test_a_killed_worker_loses_only_the_file_it_was_placing(process, model, shar
     assert place_folder(model, shards, output, OPTIONS).n_elsewhere == 1
     killed.send_signal(signal.SIGKILL)
     killed.wait()
-    assert hidden(output) != []  # its lock file, which locks no more
+    assert hidden(output) != []  # its lock file, which no longer locks
     result = place_folder(model, shards, output, OPTIONS)
     assert dataclasses.replace(result, n_rows=0) == FolderResult(n_placed=1, n_already_placed=5)
     np.testing.assert_allclose(maps(output)[["tsee0", "tsee1"]].to_numpy(), positions, atol=1e-5)

@@ -38,11 +38,11 @@ def at_each_step(monkeypatch):
 
 
 class StoppedError(Exception):
-    """The power went."""
+    """The power went out."""
 
 
 def stop_at(monkeypatch, epoch_number, batch_number):
-    """The n-th epoch of all stages ends at a batch of it with an error."""
+    """The n-th epoch, over all stages, fails at one of its batches."""
     batches, seen = Store.batches, []
 
     def counted(self, n_steps, epoch, skip=0):
@@ -78,7 +78,7 @@ def test_it_ends_the_same_to_the_bit(cls, changes, epoch, batch, X, tmp_path, mo
     assert not (tmp_path / "checkpoint.safetensors").exists()  # a fit that is done leaves none
 
 
-def test_a_network_that_draws_at_random_goes_on_too(X, tmp_path, monkeypatch):
+def test_a_network_that_draws_at_random_is_resumed_too(X, tmp_path, monkeypatch):
     network = torch.nn.Sequential(
         torch.nn.Linear(50, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 2)
     )
@@ -91,7 +91,7 @@ def test_a_network_that_draws_at_random_goes_on_too(X, tmp_path, monkeypatch):
     np.testing.assert_array_equal(see.fit(X).embedding_, whole.embedding_)
 
 
-def test_an_interrupted_fit_keeps_what_was_learned_and_goes_on_later(X, tmp_path, monkeypatch):
+def test_an_interrupted_fit_keeps_what_was_learned_and_can_be_resumed(X, tmp_path, monkeypatch):
     whole = quick().fit(X)
     see = quick(checkpoint=tmp_path)
     batches, seen = Store.batches, []
@@ -153,7 +153,7 @@ def test_a_state_of_another_version_is_refused(X, tmp_path, monkeypatch):
         quick(checkpoint=tmp_path).fit(X)
 
 
-def test_a_folder_that_cannot_be_written_is_told(X, tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported(X, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(CheckpointError, match="cannot be written to .*file.* choose a folder"):
         quick(checkpoint=tmp_path / "file" / "sub").fit(X)
@@ -171,7 +171,7 @@ see.fit(X).save(sys.argv[3])
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to speak of")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no real SIGTERM")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_real_process_that_is_killed(number, tmp_path):
     state, n_epochs = tmp_path / "checkpoint.safetensors", 300

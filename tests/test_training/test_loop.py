@@ -17,7 +17,7 @@ from tsee.training.run import Run
 
 
 def store_of():
-    """A hundred rows, of which the one column is their number."""
+    """A hundred rows with one column, the number of the row."""
     store = MemoryStore(100, 0)
     store.append({"row": torch.arange(100)})
     return store
@@ -114,8 +114,8 @@ def test_an_undisturbed_run_says_nothing(capsys):
     assert captured.out == captured.err == ""
 
 
-def test_conjugate_gradient_searches_one_function_a_batch():
-    """What a loss draws is drawn alike at each evaluation of a line search."""
+def test_conjugate_gradient_searches_one_function_per_batch():
+    """A loss draws the same numbers at each evaluation of a line search."""
     network, loss_of = problem()
     generator = torch.Generator().manual_seed(0)
     draws = []

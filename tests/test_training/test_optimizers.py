@@ -25,7 +25,7 @@ def test_short_schedules_have_usable_rates(n_steps):
     assert all(0 < rate <= 1 for rate in rates)
 
 
-def test_conjugate_gradient_solves_a_quadratic_in_as_many_searches_as_dimensions():
+def test_conjugate_gradient_solves_a_quadratic_in_one_search_per_dimension():
     generator = torch.Generator().manual_seed(0)
     A = torch.randn(6, 6, dtype=torch.float64, generator=generator)
     A = A @ A.T + torch.eye(6)
@@ -76,7 +76,7 @@ def test_parameters_that_play_no_part_stay():
     assert torch.equal(idle.detach(), torch.ones(2))
 
 
-def test_an_interrupted_search_leaves_the_best_place_found():
+def test_an_interrupted_search_leaves_the_best_point_found():
     x = torch.tensor([-1.0, 1.0], dtype=torch.float64, requires_grad=True)
     evaluated = []
 
@@ -90,6 +90,6 @@ def test_an_interrupted_search_leaves_the_best_place_found():
     with pytest.raises(KeyboardInterrupt):
         ConjugateGradient([x], n_searches=20).step(loss)
     start = evaluated[0][1]
-    kept = [value for place, value in evaluated if torch.equal(place, x.detach())]
+    kept = [value for point, value in evaluated if torch.equal(point, x.detach())]
     assert kept
     assert kept[0] < start

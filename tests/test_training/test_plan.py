@@ -1,4 +1,4 @@
-"""What a fit is going to do: batches and epochs."""
+"""What a fit will do: batches and epochs."""
 
 from tsee.training.plan import resolve_batch_size, resolve_epochs
 

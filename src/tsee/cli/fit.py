@@ -112,7 +112,7 @@ def fit(
 
 
 def _share(rows: Any) -> Any:
-    """The rows of this process: all of them, or as many as each of its peers has."""
+    """The rows of this process: all rows, or an equal share if there are other processes."""
     from tsee.distributed import rank, world_size
     from tsee.files.rows import RowRange
 

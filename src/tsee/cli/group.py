@@ -15,7 +15,7 @@ import click
 
 __all__ = ["INTERRUPTED", "Commands", "noticing_interrupts"]
 
-INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended, as shells have it
+INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended, by the convention of shells
 
 
 class Commands(click.Group):
@@ -85,13 +85,13 @@ def _warnings_in_lines(translate: Callable[[str], str]) -> Iterator[None]:
         tqdm.tqdm.write(f"Warning: {translate(_line(message))}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)  # the warnings of tsee.exceptions are such
+        warnings.simplefilter("always", UserWarning)  # so are all warnings of tsee.exceptions
         warnings.showwarning = show
         yield
 
 
 def _sentence(error: Exception) -> str:
-    """An error in one line; one that tsee does not raise on purpose is said to be unexpected."""
+    """An error in one line; an error that tsee does not raise on purpose is called unexpected."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename!r}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):

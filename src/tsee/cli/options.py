@@ -61,7 +61,7 @@ def folder_option(*names: str, default: str, help: str) -> Callable[[Function], 
 
 
 def output_option(metavar: str, help: str) -> Callable[[Function], Function]:
-    """The option that names what is written."""
+    """The option that names the output."""
     return click.option("-o", "--output", type=PATH, required=True, metavar=metavar, help=help)
 
 

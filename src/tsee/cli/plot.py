@@ -63,7 +63,9 @@ def plot(
     else:
         positions, labels = _rows_of_map(model, options)
     if positions.shape[1] != 2:
-        raise ValueError(f"The map has {positions.shape[1]} dimensions, a picture has two: fit with --n-components 2.")
+        raise ValueError(
+            f"The map has {positions.shape[1]} dimensions, but a picture has two: fit with --n-components 2."
+        )
     output.parent.mkdir(parents=True, exist_ok=True)
     scatter(positions, labels, path=output, title=title, point_size=point_size)
     reporter.say(f"Drew {len(positions):,} points: {output}")
@@ -75,7 +77,7 @@ def _rows_of_fit(folder: Path, options: ReadOptions) -> Any:
     from tsee.serving import load_model
 
     if any(dataclasses.astuple(options)):
-        raise click.UsageError("A model keeps no labels and columns: name the DATA that has them, after the model.")
+        raise click.UsageError("A model keeps no labels or columns: name the DATA that has them, after the model.")
     embedding = load_model(folder, device="cpu").embedding
     if embedding is None:
         raise ModelError(

@@ -37,14 +37,14 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         return _check_stored(estimator, X, names, reset=reset)
     if isinstance(X, torch.Tensor):
         if X.layout != torch.strided:
-            raise TypeError(f"X is a tensor of layout {X.layout}: give X.to_dense() or a scipy CSR matrix instead.")
+            raise TypeError(f"X is a tensor of layout {X.layout}: pass X.to_dense() or a scipy CSR matrix instead.")
         X = X.detach().cpu()
         X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
     if not reset and names is None and _plain(X) and X.shape[1] == estimator.n_features_in_:
         check_finite(X, [])  # nothing else is left to check, and further checks would slow down a single row
         return X
     if type(X).__name__ == "LazyFrame":
-        raise TypeError("X is a LazyFrame, a query that has not been run: give X.collect() instead.")
+        raise TypeError("X is a LazyFrame, a query that has not been run: pass X.collect() instead.")
     _check_columns_numeric(X)
     columns = _column_names(X)
     X = validate_data(
@@ -145,7 +145,7 @@ def _column_names(X: Any) -> list[Any]:
 
 
 def _check_columns_numeric(X: Any) -> None:
-    """Say which column of a DataFrame or an Arrow table is not numeric, before numpy says that something is not."""
+    """Name the column of a DataFrame or an Arrow table that is not numeric: numpy would not say which."""
     types = X.schema.types if hasattr(X, "column_names") else getattr(X, "dtypes", None)
     if types is None or not hasattr(X, "columns"):
         return

@@ -31,7 +31,7 @@ def check_matrix(X: Any, n_features: int) -> Any:
     elif not isinstance(X, Rows):
         X = np.asarray(X)
     if len(X.shape) != 2 or X.shape[1] != n_features:
-        raise ValueError(f"X must be a matrix of {n_features} columns, one per feature. Got shape {X.shape} instead.")
+        raise ValueError(f"X must be a matrix with {n_features} columns, one per feature. Got shape {X.shape} instead.")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"X must hold numbers. Got dtype {X.dtype} instead.")
     if not isinstance(X, Rows):

@@ -9,7 +9,7 @@ from tsee.estimators.ptsne import PtSNE
 
 __all__ = ["ESTIMATORS", "METHODS", "DtSEE", "HotSEE", "HotSNE", "PtSNE"]
 
-# By the names that the paper has for them.
+# By their names in the paper.
 METHODS: dict[str, Any] = {"dt-see": DtSEE, "hot-see": HotSEE, "pt-sne": PtSNE, "hot-sne": HotSNE}
 # By the names of their classes.
 ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in METHODS.values()}

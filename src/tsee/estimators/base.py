@@ -1,4 +1,4 @@
-"""scikit-learn's skin over a fitted map, shared by the four estimators."""
+"""The scikit-learn interface of a fitted map, shared by the four estimators."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NOT_LEARNED = ("device", "verbose", "checkpoint", "placement", "random_state", "
 class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer that places rows with a trained network; subclasses name the network and the objective."""
 
-    # The smallest number of automatic batches per epoch, as far as their sizes stay within bounds.
+    # The smallest number of automatic batches per epoch, unless their sizes would be out of bounds.
     _n_batches: ClassVar[int]
 
     n_components: int
@@ -129,7 +129,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             fitted = fitted.calibrated(rows, plan.start, kept, self._placement)
         if checkpoint is not None and fitted.history.complete:
             checkpoint.remove()
-        # Taken over only now: a fit that fails leaves the one before it whole.
+        # Set only now: a fit that fails leaves the previous one unchanged.
         return self.adopt(fitted)
 
     def _check_data(self, X: Any) -> tuple[Any, tuple[str, ...] | None]:
@@ -140,7 +140,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rows = check_rows(holder, X, reset=True)
         n_features = rows.shape[1]
         if all_max(n_features) != n_features or -all_max(-n_features) != n_features:
-            raise ValueError(f"X has {n_features} features in process {rank()}, and another number in another process.")
+            raise ValueError(f"X has {n_features} features in process {rank()}, unlike in another process.")
         if n_features < self.n_components:
             warn(
                 f"X has {n_features} feature(s), fewer than the {self.n_components} dimensions of the map.", DataWarning
@@ -232,7 +232,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features), optional
             The rows to show. By default the rows of ``fit``.
         columns : DataFrame or dict of str to array-like of shape (n_samples,), optional
-            What is known of the rows; the first column colors the points at the start.
+            Columns that describe the rows; the first one colors the points at the start.
         images : array-like of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
             Pictures of the rows.
         title : str, optional
@@ -280,15 +280,15 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         labels : array-like of shape (n_samples,), optional
-            What the points are colored by: classes or amounts.
+            What to color the points by: classes or amounts.
         title : str, optional
             The title.
         ax : matplotlib Axes, optional
-            Where to draw. Without it a figure is made, which ``pyplot`` does not know of.
+            The axes to draw on. By default a new figure, which ``pyplot`` does not track.
         path : path, optional
-            A file to write: PNG, SVG or PDF, by its file extension.
+            A file to write: PNG, SVG or PDF by its file extension.
         point_size : float, optional
-            The diameter of a point in 1/72 inch. Without it, it follows from the number of points.
+            The diameter of a point in 1/72 inch. By default it depends on the number of points.
         legend : bool, default True
             Whether to write the names of (up to 100) classes or draw the color bar.
 
@@ -314,7 +314,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder of ``config.json`` and ``model.safetensors``.
 
-        An existing model there is replaced whole or, if anything goes wrong, left whole.
+        An existing model there is replaced completely or, if anything goes wrong, left as it was.
 
         Parameters
         ----------

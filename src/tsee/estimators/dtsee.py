@@ -50,19 +50,20 @@ class DtSEE(Deep, ExemplarMap):
         exemplars (each exemplar then counts as often as rows choose it).
     exaggeration : float or None, default=None
         A factor on the attraction: above 1 it draws clusters together. The refinement takes its square root. None
-        takes 2 with points as exemplars. It takes 1 with centers, which stand for rows of more than one kind and
-        would draw these together. Only for the "sampled" contrast.
+        takes 2 for points. It takes 1 for centers, which stand for rows of more than one kind and would draw these
+        together. Only for the "sampled" contrast.
     jitter : float or None, default=None
         Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the
         map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and
-        less for more rows, by their square root; and 0.5 after the refinement. Only for the "sampled" contrast.
+        less for more rows, by the square root of their number; 0.5 again after the refinement. Only for the
+        "sampled" contrast.
     refinement : int, default=200
         Steps in which the exemplars, once the network is half trained, move from its positions to where the loss
         wants each of them; the network then learns these positions. 0 leaves the exemplars at the network's
         positions. Only for points, the "sampled" contrast and two dimensions.
     placement : {"refined", "forward"} or None, default=None
         How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest
-        exemplars, which keeps more of its neighbors and takes a search for them. None means refined if exemplars
+        exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars
         were refined and at least one row of ``fit`` in four is an exemplar. It can be changed on a fitted
         estimator: ``embedding_`` stays as it was fitted, and ``transform`` gives the other positions.
     n_neighbors : int or None, default=None
@@ -85,8 +86,8 @@ class DtSEE(Deep, ExemplarMap):
         A network of your own from (rows, inputs) to (rows, n_components), instead of the one that the other
         parameters describe. It is copied, and trained from the weights it has.
     n_inputs : int or None, default=50
-        Principal components that stand for the features, in front of the network and in all distances. None, or as
-        many as there are features, uses the features themselves.
+        Principal components that replace the features, as inputs of the network and in all distances. None, or the
+        number of features, uses the features themselves.
     standardize : bool, default=False
         Whether to divide each feature by its standard deviation first. Set it to True if features have different
         units: otherwise each counts by its variance, and the one with the largest numbers decides the map.
@@ -100,7 +101,7 @@ class DtSEE(Deep, ExemplarMap):
         two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
     max_epochs : int or None, default=None
         Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
-        than two million rows, down to 2. Batches smaller than the automatic ones get as many epochs as those.
+        than two million rows, down to 2. Smaller batches than the automatic ones get the same number of epochs.
     learning_rate : float, default=0.01
         The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine,
         once before and once after the refinement.

@@ -24,12 +24,12 @@ __all__ = ["ExemplarMap"]
 
 # If there are more rows than this, this many are the exemplars: a search among them takes as long as two epochs.
 AUTO_POINTS = 2**16
-# The more centers, the fewer rows of other kinds does one stand for; the full and the noise form take longer for more.
+# With more centers, each one stands for fewer rows of other kinds. The full and the noise form take longer, though.
 AUTO_CENTERS, AUTO_CENTERS_OF_SLOW_FORMS = 8192, 2000
 # k-means sees this many rows, or this many per center: more would not move the centers.
 KMEANS_ROWS, KMEANS_ROWS_PER_CENTER = 2**19, 64
 NOISE_NEIGHBORS = 100
-# With fewer exemplars every pair are neighbors: nothing is left to hold them apart.
+# With fewer exemplars all of them are neighbors of each other: nothing is left to hold them apart.
 MIN_REFINED = 10
 # The share of training that is left for the network to learn positions that were found without it.
 DISTILL_SHARE = 0.5
@@ -58,14 +58,14 @@ class ExemplarMap(ParametricMap):
 
     @classmethod
     def fast(cls, **parameters: Any) -> Self:
-        """The estimator with settings for speed: a smaller network, and half as long a refinement.
+        """The estimator with settings for speed: a smaller network, and a refinement half as long.
 
-        The map loses little by it; what the network learns of the map, for ``placement="forward"``, loses more.
+        The map loses little by it; the network's own positions (``placement="forward"``) lose more.
 
         Parameters
         ----------
         **parameters
-            Any others, which win over the settings for speed.
+            Other parameters; they override the settings for speed.
 
         Returns
         -------
@@ -152,8 +152,8 @@ class ExemplarMap(ParametricMap):
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.
 
-        Every row gets a position, even one of another kind than all rows that the map was made of. Its distance from
-        its nearest exemplars, in all features, tells.
+        Every row gets a position, even a row that is unlike all the rows the map was made of. Its distance from its
+        nearest exemplars, in all features, reveals it.
 
         Parameters
         ----------

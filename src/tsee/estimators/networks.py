@@ -14,11 +14,11 @@ __all__ = ["Deep", "HighOrder", "check_network"]
 
 
 class Deep:
-    """Estimators of a deep network, or of one that the user brings."""
+    """Estimators with a deep network, or with a network of the user's own."""
 
     def _make_network(self: Any, n_inputs: int, generator: torch.Generator) -> nn.Module:
         if self.network is not None:
-            return copy.deepcopy(self.network)  # fitting twice starts twice from the same weights
+            return copy.deepcopy(self.network)  # so that every fit starts from the same weights
         network = DeepNetwork(
             n_inputs,
             self.n_components + self.spare_dimensions,
@@ -31,7 +31,7 @@ class Deep:
 
 
 class HighOrder:
-    """Estimators of the shallow high-order network."""
+    """Estimators with the shallow high-order network."""
 
     def _make_network(self: Any, n_inputs: int, generator: torch.Generator) -> nn.Module:
         network = HighOrderNetwork(
@@ -47,7 +47,7 @@ class HighOrder:
 
 
 def check_network(network: nn.Module, rows: Tensor, n_components: int) -> None:
-    """Say that a network of the user's own does not fit, before an hour of neighbors has been computed."""
+    """Refuse a network that does not fit the data, before an hour is spent on finding neighbors."""
     if isinstance(network, FlatteningNetwork):
         return
     if not any(p.requires_grad for p in network.parameters()):

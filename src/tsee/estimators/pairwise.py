@@ -15,7 +15,7 @@ __all__ = ["PairwiseMap"]
 class PairwiseMap(ParametricMap):
     """Keeps the probabilities of neighboring among the rows of each mini-batch (equations 1 to 6).
 
-    Over several processes each one has its share of the batch, and neighbors are sought among its own rows.
+    With several processes, each one has a share of the batch, and looks for neighbors among its own rows.
     """
 
     _n_batches = 8  # few and large: a row's neighbors must be in its batch

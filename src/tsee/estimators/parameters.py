@@ -32,7 +32,7 @@ class Parameter:
 
 
 def check_parameters(estimator: BaseEstimator, *only: str) -> None:
-    """Raise ValueError for the first parameter, of all or of those named, that has a value it does not take."""
+    """Raise ValueError for the first parameter, of all or only of the named ones, whose value is not allowed."""
     for name in only or estimator.get_params(deep=False):
         value = getattr(estimator, name)
         parameter = PARAMETERS.get(name)  # a subclass may have parameters of its own
@@ -121,8 +121,8 @@ PARAMETERS: dict[str, Parameter] = {
         "a number above 0 or None",
         _or_none(_real(0, above=True)),
         "A factor on the attraction: above 1 it draws clusters together. The refinement takes its square root. None "
-        "takes 2 with points as exemplars. It takes 1 with centers, which stand for rows of more than one kind and "
-        'would draw these together. Only for the "sampled" contrast.',
+        "takes 2 for points. It takes 1 for centers, which stand for rows of more than one kind and would draw these "
+        'together. Only for the "sampled" contrast.',
     ),
     "jitter": Parameter(
         "float or None",
@@ -130,7 +130,8 @@ PARAMETERS: dict[str, Parameter] = {
         _or_none(_real(0)),
         "Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the "
         "map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and "
-        'less for more rows, by their square root; and 0.5 after the refinement. Only for the "sampled" contrast.',
+        "less for more rows, by the square root of their number; 0.5 again after the refinement. Only for the "
+        '"sampled" contrast.',
     ),
     "refinement": Parameter(
         "int",
@@ -145,7 +146,7 @@ PARAMETERS: dict[str, Parameter] = {
         '"refined", "forward" or None',
         _one_of("refined", "forward", None),
         'How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest '
-        "exemplars, which keeps more of its neighbors and takes a search for them. None means refined if exemplars "
+        "exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars "
         "were refined and at least one row of ``fit`` in four is an exemplar. It can be changed on a fitted estimator: "
         "``embedding_`` stays as it was fitted, and ``transform`` gives the other positions.",
     ),
@@ -200,8 +201,8 @@ PARAMETERS: dict[str, Parameter] = {
         "int or None",
         "an integer of at least 1 or None",
         _or_none(_integer(1)),
-        "Principal components that stand for the features, in front of the network and in all distances. None, or as "
-        "many as there are features, uses the features themselves.",
+        "Principal components that replace the features, as inputs of the network and in all distances. None, or the "
+        "number of features, uses the features themselves.",
     ),
     "standardize": Parameter(
         "bool",
@@ -235,7 +236,7 @@ PARAMETERS: dict[str, Parameter] = {
         "an integer of at least 1 or None",
         _or_none(_integer(1)),
         "Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more "
-        "than two million rows, down to 2. Batches smaller than the automatic ones get as many epochs as those.",
+        "than two million rows, down to 2. Smaller batches than the automatic ones get the same number of epochs.",
     ),
     "learning_rate": Parameter(
         "float",

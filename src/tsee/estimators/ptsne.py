@@ -19,8 +19,8 @@ __all__ = ["PtSNE"]
 class PtSNE(Deep, PairwiseMap):
     """Parametric t-SNE: a deep network that keeps the neighbors within mini-batches.
 
-    Its map depends on batch size and perplexity together, because neighbors are sought within a batch. `DtSEE` is
-    free of that and gives the better map; PtSNE is here to compare with.
+    Its map depends on batch size and perplexity together, because neighbors are searched for within a batch. `DtSEE`
+    does not have this problem and gives better maps; PtSNE is here for comparison.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ class PtSNE(Deep, PairwiseMap):
         A network of your own from (rows, inputs) to (rows, n_components), instead of the one that the other
         parameters describe. It is copied, and trained from the weights it has.
     n_inputs : int or None, default=50
-        Principal components that stand for the features, in front of the network and in all distances. None, or as
-        many as there are features, uses the features themselves.
+        Principal components that replace the features, as inputs of the network and in all distances. None, or the
+        number of features, uses the features themselves.
     standardize : bool, default=False
         Whether to divide each feature by its standard deviation first. Set it to True if features have different
         units: otherwise each counts by its variance, and the one with the largest numbers decides the map.
@@ -56,7 +56,7 @@ class PtSNE(Deep, PairwiseMap):
         two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
     max_epochs : int or None, default=None
         Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
-        than two million rows, down to 2. Batches smaller than the automatic ones get as many epochs as those.
+        than two million rows, down to 2. Smaller batches than the automatic ones get the same number of epochs.
     learning_rate : float, default=0.01
         The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine,
         once before and once after the refinement.

@@ -19,13 +19,13 @@ from tsee.placement.forward import forward_positions
 
 __all__ = ["describe_model"]
 
-# Weights are written in half precision if this moves no tried row by more than this share of the map's extent.
+# Weights are written in half precision if this moves no test row by more than this share of the map's extent.
 MAX_MOVED = 3e-4
 TRIED_ROWS = 1000
 # A page carries all exemplars if they are at most this many numbers (4 bytes each). Of more exemplars it carries a
 # subsample, which is enough to tell how novel a row is.
 MAX_EXEMPLAR_NUMBERS = 500_000
-# The shares of known rows for which a page knows the distance that they are below.
+# A page knows the distances below which these shares of the known rows lie.
 SHARES = np.concatenate([np.linspace(0, 0.9, 19), np.linspace(0.91, 1, 19)])
 
 
@@ -38,7 +38,7 @@ def describe_model(
     ----------
     fitted : FittedMap
     features : sequence of str or None
-        Names of the features; None takes those of the map.
+        Names of the features; None takes the map's own.
     extent : float
         The longer side of the map.
     """
@@ -131,7 +131,7 @@ def _steps(network: DeepNetwork | HighOrderNetwork, dtype: type[np.floating[Any]
 
 
 def _typical_inputs(fitted: FittedMap) -> Tensor:
-    """Inputs similar to those that the network was trained on."""
+    """Inputs similar to the inputs that the network was trained on."""
     generator = torch.Generator().manual_seed(0)
     if fitted.exemplars is None:
         return torch.randn(TRIED_ROWS, fitted.preprocessing.n_inputs, generator=generator)

@@ -24,8 +24,8 @@ from tsee.plots import COLORS
 
 __all__ = ["write_map_page"]
 
-# The colors of `tsee.plots` for a dark background: similar hues, of which no two are closer than 0.105 in OKLab, in
-# normal vision and in red, green and blue color blindness.
+# The colors of `tsee.plots` for a dark background: similar hues. No two are closer than 0.105 in OKLab, in normal
+# vision and in red, green and blue color blindness.
 DARK_COLORS = ["#8d92f5", "#efb42c", "#0cd5fc", "#d54463", "#498aa1"]
 DARK_COLORS += ["#c98811", "#abfe73", "#9c53f7", "#a1c89c", "#fce1d9"]
 

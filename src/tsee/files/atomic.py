@@ -15,7 +15,7 @@ __all__ = ["replacing"]
 
 @contextlib.contextmanager
 def replacing(path: str | PathLike[str]) -> Iterator[Path]:
-    """A temporary path in the folder of ``path``, for the file that is to replace it.
+    """A temporary path in the folder of ``path``, for the file that will replace it.
 
     Write the new file there and close it. When the block ends without an error, that file is flushed to the disk, gets
     the permissions of the old file if there is one, and takes its name in one step: at any moment, even if the

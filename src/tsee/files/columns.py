@@ -78,7 +78,7 @@ class Selection:
     notes: list[str] = field(default_factory=list)
 
     def settle(self, names: Sequence[str], different: Callable[[int], bool], path: Any) -> None:
-        """Take identifiers out of the features, and note which columns are no features."""
+        """Take identifiers out of the features, and note which columns are not features."""
         identifiers = [position for position in self.suspects if different(position)]
         if self.others:
             self.notes.append(f"Kept aside, not numeric: {listed(names[position] for position in self.others)}.")

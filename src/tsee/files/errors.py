@@ -46,7 +46,7 @@ def reading(path: Any, what: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise DataFileError(f"There is no file {str(path)!r}: check the path.") from error
     except PermissionError as error:
-        raise DataFileError(f"{str(path)!r} cannot be read by you: change its permissions.") from error
+        raise DataFileError(f"You do not have permission to read {str(path)!r}: change its permissions.") from error
     except UnicodeDecodeError as error:
         raise DataFileError(
             f"{str(path)!r} is not text in UTF-8 (byte {error.object[error.start]:#04x}): save it as UTF-8."

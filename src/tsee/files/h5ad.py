@@ -45,7 +45,7 @@ def open_h5ad(
         if columns is not None or drop:
             if names is None:
                 raise UnnamedColumnsError(
-                    f"The columns of {key!r} in {str(path)!r} have no names: leave columns and drop out."
+                    f"The columns of {key!r} in {str(path)!r} have no names: leave out columns and drop."
                 )
             if list(columns or ()) != names or drop:
                 chosen = _numbers_of(names, columns, drop, path)
@@ -56,7 +56,9 @@ def open_h5ad(
                 rows = ChosenColumns(rows, chosen, names)
         obs = _obs(file, path)
         if any(len(column) != len(rows) for column in obs.values()):
-            raise DataFileError(f"{str(path)!r} has another number of rows in obs than in its data: write it again.")
+            raise DataFileError(
+                f"{str(path)!r} has a different number of rows in obs than in its data: write it again."
+            )
         if label is not None:
             check_known([label], list(obs), path, "column of obs")
         others = {name: column for name, column in obs.items() if name != label}
@@ -115,7 +117,7 @@ def _matrix(file: Any, key: str | None, path: Path) -> tuple[Any, bool]:
     """The data asked for, and whether its columns are the variables."""
     if key in (None, "X"):
         if "X" not in file:
-            raise DataFileError(f"{str(path)!r} has no X: give the key of an entry of obsm, such as 'X_pca'.")
+            raise DataFileError(f"{str(path)!r} has no X: choose an entry of obsm by its key, such as 'X_pca'.")
         return file["X"], True
     assert key is not None
     if "/" in key.strip("/"):
@@ -143,7 +145,7 @@ def rows_of(item: Any, path: Path, names: list[str] | None = None) -> tuple[Rows
         matrix = matrix.tocsr()
         rows = SparseRows(matrix.data, matrix.indices, matrix.indptr, shape, path, names)
         return rows, ["Sparse, but stored by column (CSC): kept in memory."]
-    raise DataFileError(f"{item.name!r} in {str(path)!r} is a {encoding or 'group'}, not an array: give another key.")
+    raise DataFileError(f"{item.name!r} in {str(path)!r} is a {encoding or 'group'}, not an array: choose another key.")
 
 
 def _names(file: Any, part: str) -> list[str]:

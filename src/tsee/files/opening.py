@@ -144,7 +144,7 @@ def _kind(path: Path) -> tuple[str, list[Path]]:
         if head.startswith(magic) and extension not in UNSUPPORTED:
             return kind, [path]
     if extension in EXTENSIONS:
-        what = "is empty" if not head else f"does not begin as a {extension} file does"
+        what = "is empty" if not head else f"does not begin like a {extension} file"
         raise DataFileError(f"{str(path)!r} {what}: it is damaged or of another kind; copy or write it again.")
     compressed = head.startswith(b"\x1f\x8b")
     inner = path.with_suffix("").suffix.lower() if extension == ".gz" else extension

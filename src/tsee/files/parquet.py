@@ -177,7 +177,7 @@ class _Shards:
         absent = [name for name in ours if name not in theirs]
         other = [name for name in ours if name in theirs and theirs[name] != ours[name]]
         if absent or other:
-            what = f"lacks {listed(absent)}" if absent else f"has another type in {listed(other)}"
+            what = f"lacks {listed(absent)}" if absent else f"has a different type in {listed(other)}"
             raise DataFileError(
                 f"{str(file)!r} {what}, unlike {str(first)!r}: the files of a folder must have the same columns."
             )

@@ -121,7 +121,7 @@ def all_finite(values: np.ndarray) -> bool:
 
 
 def _sum_is_finite(values: np.ndarray) -> bool:
-    """If so, all values are finite, and the check took no memory. If not, the sum may only have overflowed."""
+    """Whether the sum is finite: then all values are, and the check took no memory. Otherwise it may only overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum()))
 

@@ -65,7 +65,7 @@ def open_text(
 
 @dataclass
 class _Block:
-    """Rows of fields as in the file; `start` is the number of rows before, `lines` has the first line of each row."""
+    """Rows of fields as in the file; `start` counts the rows before them, `lines` has the first line of each row."""
 
     start: int
     rows: list[list[str]]

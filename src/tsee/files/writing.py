@@ -1,4 +1,4 @@
-"""Maps as files. The file extension gives the format; the file is written whole or not at all."""
+"""Maps as files. The file extension gives the format; the file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class MapWriter:
 
     def _unwritable(self, reason: str) -> DataFileError:
         return DataFileError(
-            f"The map cannot be written to {str(self.path)!r} ({reason}), and what was there is unchanged: "
+            f"The map cannot be written to {str(self.path)!r} ({reason}), and an existing file is unchanged: "
             "choose a folder that you can write to, with room on its disk."
         )
 

@@ -34,7 +34,7 @@ MAX_THREADS = 16
 class CellIndex(Index):
     """Candidates in the cells of a k-means. A search looks at the cells nearest to the query only.
 
-    It misses a few in a thousand of the nearest, and takes a fraction of the time of `ExactIndex`.
+    It misses a few in a thousand of the nearest candidates, and takes a fraction of the time of `ExactIndex`.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class CellIndex(Index):
 
     @property
     def n_threads(self) -> int:
-        """As many as torch has: the products of a cell are too small to be shared among them."""
+        """The number of torch's threads: the products of a cell are too small to share among them."""
         return min(MAX_THREADS, torch.get_num_threads()) if torch.backends.openmp.is_available() else 1
 
     def smallest_scores(

@@ -93,7 +93,7 @@ class Index(ABC):
         rows : Tensor of shape (n, d)
             The queries.
         k : int
-            How many to return, at most the number of candidates (less one with ``exclude``).
+            How many to return, at most the number of candidates (minus one with ``exclude``).
         exclude : Tensor of shape (n,), optional
             For each query the number of a candidate that it must not choose, or -1.
 

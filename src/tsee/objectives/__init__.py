@@ -1,7 +1,7 @@
-"""The losses, one form per file: what is kept of a row, and the loss of a batch.
+"""The losses, one form per file: what to keep for each row, and the loss of a batch.
 
-Every form has the same two methods. ``columns(inputs, rows)`` is called with consecutive blocks of rows and gives what
-the loss needs of each row besides its inputs. ``loss(network, batch)`` is the loss of a batch of rows with these
+Every form has the same two methods. ``columns(inputs, rows)`` is called with consecutive blocks of rows and returns
+what the loss needs for each row besides its inputs. ``loss(network, batch)`` is the loss of a batch of rows with these
 columns. ``perplexity`` is the perplexity that took effect.
 """
 
@@ -39,7 +39,7 @@ class Objective(Protocol):
     perplexity: float
 
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
-        """What the loss needs of each row of a block, besides its inputs."""
+        """What the loss needs for each row of a block, besides its inputs."""
         ...
 
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:

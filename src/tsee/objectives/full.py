@@ -1,4 +1,4 @@
-"""dt-SEE and hot-SEE as the paper has them: every point against all exemplars."""
+"""dt-SEE and hot-SEE as in the paper: every point against all exemplars."""
 
 from __future__ import annotations
 
@@ -80,6 +80,6 @@ class Full:
         return exemplar_loss(Y, V, P, None if own is None else own.to(self.device))
 
     def _distances(self, inputs: Tensor, own: Tensor | None) -> Tensor:
-        """Squared distances less a constant per row, which probabilities do not depend on: (rows, exemplars)."""
+        """Squared distances minus a constant per row, on which probabilities do not depend: (rows, exemplars)."""
         rows = euclidean.prepare(to_double(inputs.to(self.device)), self.origin)
         return exclude_from(euclidean.scores(rows, self.candidates), own)

@@ -99,7 +99,7 @@ class _Normalizer(torch.autograd.Function):
     """The sum of u_k / (1 + |y_i - v_k|^2) over all pairs of Y and V, with its gradient computed in the same pass.
 
     Distances are products, ten times faster than sums of differences; the digits that they lose do not count next to
-    the 1 of 1 + d. Pairs exist one block at a time, and nothing of their number is kept.
+    the 1 of 1 + d. Pairs exist one block at a time, and nothing as large as their number is kept.
     """
 
     @staticmethod
@@ -142,7 +142,7 @@ class _Forces:
 
     def add(self, rows: slice, force: Tensor) -> None:
         """Add the forces of a block of Y with all of V; each row of Y comes once."""
-        # A few rows times many columns: the other way round takes several times as long.
+        # A few rows times many columns: the other way around takes several times as long.
         self.felt_by_y[:, rows] = self.v @ force.T
         self.felt_by_v += self.y[:, rows] @ force
 
@@ -157,5 +157,5 @@ def _with_ones(points: Tensor) -> Tensor:
 
 
 def _net(felt: Tensor, points: Tensor) -> Tensor:
-    """Twice the sum of the weights times a point, less the weighted sum of the other points."""
+    """Twice the sum of the weights times a point, minus the weighted sum of the other points."""
     return (2 * (felt[-1] * points[:-1] - felt[:-1])).T

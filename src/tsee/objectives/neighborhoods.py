@@ -14,7 +14,7 @@ __all__ = ["Neighborhoods"]
 
 
 class Neighborhoods:
-    """Finds the nearest exemplars of rows and their probabilities, and can remember those of the exemplars themselves.
+    """Finds the nearest exemplars of rows and their probabilities; can remember the neighbors of the exemplars, too.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Neighborhoods:
             self._remembered = Affinities(torch.zeros(shape, dtype=torch.int64), torch.zeros(shape))
 
     def find(self, inputs: Tensor, rows: slice) -> tuple[Affinities, Tensor | None]:
-        """The neighbors of a block of rows, and which exemplar each row is (None if exemplars are no rows)."""
+        """The neighbors of a block of rows, and which exemplar each row is (None if exemplars are centers)."""
         own = self.exemplars.own(rows, self.start)
         indices, distances = self._index.query(inputs, self.n_neighbors, exclude=own)
         found = Affinities(indices, conditional_probabilities(distances, self.perplexity))

@@ -113,7 +113,7 @@ class Noise:
         """
         excluded = near
         if own is not None:
-            # For a row that is no exemplar, one past the last: such a row never draws the last of the others.
+            # For a row that is not an exemplar, one past the last: such a row never draws the last of the others.
             itself = torch.where(own >= 0, own, len(self.neighborhoods.exemplars))
             excluded = torch.cat([near, itself[:, None]], 1)
         # A draw of r is the r-th exemplar that is not excluded, found by shifting r past the excluded ones.

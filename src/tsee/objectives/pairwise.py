@@ -29,12 +29,12 @@ def pairwise_loss(Y: Tensor, P: Tensor) -> Tensor:
     """
     pull, z = dense_pairs(Y, Y, P, torch.arange(len(Y), device=Y.device))
     loss = sum((torch.xlogy(P[rows], P[rows]).sum() for rows in blocks_in_cache(*P.shape)), pull + z.log())
-    # Pairs are formed within a process: over several processes, the loss is the mean of theirs.
+    # Pairs are formed within a process: with several processes, the loss is the mean of their losses.
     return all_sum_with_gradient(loss * len(Y)) / all_sum(len(Y))
 
 
 class Pairwise:
-    """The pairwise objective: nothing is kept of a row, and neighbors are sought within each batch.
+    """The pairwise objective: nothing is kept for a row, and neighbors are searched for within each batch.
 
     Parameters
     ----------
@@ -51,6 +51,6 @@ class Pairwise:
         return {}
 
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
-        """Equation 6 of the rows of a batch."""
+        """Equation 6 for the rows of a batch."""
         rows = batch["inputs"].to(self.device)
         return pairwise_loss(network(rows), joint_probabilities(rows, self.perplexity))

@@ -1,4 +1,4 @@
-"""The sampled form: one exemplar per point, and the drawn exemplars are everybody's sample of the others."""
+"""The sampled form: one exemplar is drawn per point, and all drawn exemplars serve as the sample of the others."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def distance_loss(Y: Tensor, targets: Tensor) -> Tensor:
 
 
 class Sampled:
-    """One exemplar per point, drawn from its probabilities; the drawn exemplars are everybody's sample.
+    """One exemplar per point, drawn from its probabilities; all drawn exemplars serve as the sample of the others.
 
-    Only the exemplars drawn for a row are kept of its probabilities, one for each epoch. Together they are a
+    For each row only the exemplars drawn are kept, one for each epoch, and not its probabilities. Together they are a
     stratified sample: an exemplar of probability p is drawn p times the number of epochs, give or take less than two.
 
     Parameters
@@ -126,8 +126,8 @@ class Sampled:
     def distance_to(self, targets: Tensor, network: nn.Module, batch: Batch) -> Tensor:
         """How far the network puts rows from given positions of the exemplars.
 
-        A row that is no exemplar is drawn to the position of one that is drawn for it: over the epochs, to where its
-        own attraction is least.
+        A row that is not an exemplar is pulled to the position of an exemplar drawn for it: over the epochs, to where
+        its own attraction is least.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ __all__ = ["NEIGHBORS", "NoveltyReference", "exemplar_distances", "sample_slices
 
 # The nearest exemplars whose mean squared distance counts: a single one can be as odd as the row itself.
 NEIGHBORS = 5
-# The rows of fit that tell what is usual: this many slices of this many rows, evenly spaced over the data.
+# The rows of fit that novelty is measured against: this many slices of this many rows, evenly spaced over the data.
 SLICES, SLICE_ROWS = 64, 128
 # At most this many exemplars stand for all of them when all are too many to carry along.
 SUBSAMPLE_SIZE = 2000
@@ -23,7 +23,7 @@ SUBSAMPLE_SIZE = 2000
 
 @dataclass(frozen=True, eq=False)
 class NoveltyReference:
-    """How far rows of ``fit`` lie from their nearest exemplars, themselves left out.
+    """How far rows of ``fit`` lie from their nearest exemplars, not counting themselves.
 
     Attributes
     ----------
@@ -43,13 +43,13 @@ def share_nearer(reference: Tensor, distances: Tensor) -> Tensor:
 
 
 def exemplar_distances(inputs: Tensor, outside: Tensor, index: Index, own: Tensor | None = None) -> Tensor:
-    """The distances of rows from their nearest exemplars, including what the principal components leave out.
+    """The distances of rows from their nearest exemplars, including the part that the principal components leave out.
 
     Parameters
     ----------
     inputs : Tensor of shape (n, d)
     outside : Tensor of shape (n,)
-        The squared length of what the principal components leave out of each row.
+        The squared length of the part of each row that the principal components leave out.
     index : Index
         The exemplars, ready to be searched.
     own : Tensor of shape (n,), optional

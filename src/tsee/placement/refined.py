@@ -17,8 +17,8 @@ NEIGHBORS = 15
 ROUNDING = 1e-9
 # Rows that are settled together.
 SETTLED_ROWS = 4096
-# Fixed-point iterations of a row's position, and how far each goes toward its point: beyond it they converge sooner
-# (and do for any factor below 2), but if neighbors are near, the point itself is the answer. 99 of 100 rows of MNIST
+# Fixed-point iterations of a row's position, and how far each goes toward its target. Going beyond it converges sooner
+# (any factor below 2 converges), but if neighbors are near, the target itself is the answer. 99 of 100 rows of MNIST
 # are then within five ten-thousandths of the map's extent of where more iterations would bring them.
 SETTLING = (1.5, 1.5, 1.5, 1.5, 1.5, 1.0)
 # The precision of the Gaussian weights, in units of the gap between a row's nearest neighbor and the one a third down
@@ -61,7 +61,7 @@ def neighbor_weights(squared_distances: Tensor) -> Tensor:
     """The weights of a row's neighbors in its position.
 
     Their perplexity is about a third of their number if distances grow evenly, and more if distances tie. That is near
-    enough for something that is no part of the loss, and saves a search for the precision of each row.
+    enough for weights that are not part of the loss, and saves a search for the precision of each row.
 
     Parameters
     ----------

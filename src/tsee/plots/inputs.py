@@ -60,7 +60,7 @@ def named_maps(maps: Mapping[str, Any]) -> dict[str, Floats]:
     for name in others:
         if len(named[name]) != len(named[first]):
             raise ValueError(
-                f"maps must be of the same points. maps[{first!r}] has {len(named[first])} and "
+                f"maps must show the same points. maps[{first!r}] has {len(named[first])} and "
                 f"maps[{name!r}] has {len(named[name])}."
             )
     return named

@@ -32,7 +32,7 @@ class Line:
 
 
 def draw_lines(ax: Axes, lines: list[Line]) -> None:
-    """Draw lines, and remove from the axes what says nothing: the frame, ticks, and all but a light grid."""
+    """Draw lines, and remove clutter from the axes: the frame, ticks, and all but a light grid."""
     for line in lines:
         x, y = zip(*line.points, strict=True)
         if line.dashed:

@@ -193,7 +193,7 @@ def _errors(named: dict[str, Floats], values: NDArray[Any], coloring: Coloring, 
 
     if not coloring.names:
         raise ValueError(
-            "The 'k' parameter of compare needs labels that are classes: leave it out, or give such labels."
+            "The 'k' parameter of compare needs labels that are classes: leave it out, or pass such labels."
         )
     known = coloring.known
     return {name: knn_error(Y[known], values[known], k=k)[k] for name, Y in named.items()}
@@ -227,7 +227,7 @@ def _draw_dots(ax: Axes, points: Floats, colors: Floats, diameter: float) -> Non
 
 
 def _diameter(ax: Axes, n_points: int) -> float:
-    """The diameter of a point in 1/72 inch: next to one another, all points would cover a fifth of the axes."""
+    """The diameter of a point in 1/72 inch: side by side, all points would cover a fifth of the axes."""
     area = ax.bbox.width * ax.bbox.height * (72 / ax.figure.dpi) ** 2
     return float(np.clip(np.sqrt(area / 5 / n_points), 0.8, 5))
 

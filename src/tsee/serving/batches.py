@@ -35,7 +35,7 @@ class transform_batches:  # noqa: N801 - it is used like a function
         The columns that are the features, in this order; it can be one column whose values are vectors. By default the
         columns that the model was fitted with, by name, or the only column of the batch.
     placement : {"refined", "forward"}, optional
-        How rows are placed. By default as the model itself says.
+        How rows are placed. By default as saved in the model.
     novelty : bool
         Add a column ``novelty``.
     device : str

@@ -28,7 +28,7 @@ class Evaluation:
     Attributes
     ----------
     n_rows, n_sample : int
-        The rows that were judged, and those among them that were compared with the data.
+        The rows that were judged, and how many of them were compared with the data.
     n_train_rows, n_train_sample : int or None
         The same for the rows that they were compared with; None if they were compared with each other.
     n_unlabeled : int
@@ -71,7 +71,7 @@ def evaluate_map(model: Any, table: Table, train: Table | None = None, *, verbos
     table : Table
         The rows to judge, as `open_matching` opens them; its ``label`` is used if it has one.
     train : Table, optional
-        Rows to compare with, usually those of ``fit``. By default each row is compared with the others of ``table``.
+        Rows to compare with, usually the rows of ``fit``. By default each row is compared with the others of ``table``.
     verbose : bool
         Show a progress bar.
 
@@ -139,5 +139,5 @@ def _possible(n_others: int) -> list[int]:
     """The numbers of neighbors that a row can have if there are ``n_others`` other rows."""
     possible = [k for k in NEIGHBORS if k <= n_others]
     if not possible:
-        raise ValueError("There is only one row, and a map is judged by at least two: give more rows.")
+        raise ValueError("There is only one row, but judging a map takes at least two: add rows.")
     return possible

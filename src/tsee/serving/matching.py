@@ -24,7 +24,7 @@ class ReadOptions:
     label : str, optional
         A column that is not a feature and goes with the map.
     columns : sequence of str, optional
-        The features, in the order of the model's. By default they are matched by name.
+        The features, in the model's order. By default they are matched by name.
     drop : sequence of str
         Columns to leave out.
     key : str, optional
@@ -45,7 +45,7 @@ def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | 
     """Open a data file with the features of the model as its columns, in the model's order.
 
     If the model and the file both name their columns, they are matched by name. Otherwise the columns are taken in the
-    order of the file, and their number must be the model's.
+    order of the file, and there must be as many as the model has features.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | 
     Raises
     ------
     DataFileError
-        If the file cannot be read, lacks a feature, or has another number of features.
+        If the file cannot be read, lacks a feature, or has a different number of features.
     """
     options = options or ReadOptions()
     fitted = fitted_map(model)

@@ -41,7 +41,7 @@ def load_model(path: str | PathLike[str], *, placement: str | None = None, devic
     path : str or path
         The folder of the model.
     placement : {"refined", "forward"}, optional
-        How rows are placed. By default as the model itself says.
+        How rows are placed. By default as saved in the model.
     device : str
         Where the network runs.
 
@@ -104,7 +104,7 @@ def place_table(
     table : Table
         Its columns are the model's features, in the model's order; `open_matching` opens such a table.
     path : str or path
-        The file to write; its extension says the format. See `tsee.files.write_map`.
+        The file to write; its extension gives the format. See `tsee.files.write_map`.
     novelty : bool
         Add a column ``novelty``.
     verbose : bool

@@ -88,7 +88,7 @@ def place_folder(
     options : ReadOptions, optional
         How the data files are read.
     placement : {"refined", "forward"}, optional
-        How rows are placed. By default as the model itself says.
+        How rows are placed. By default as saved in the model.
     novelty : bool
         Add a column ``novelty`` to the maps.
     device : str
@@ -230,11 +230,11 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
     different = [name for name in settings if recorded.get(name) != settings[name]]
     if different:
         raise DataFileError(
-            f"The maps in {str(folder)!r} were made with another "
+            f"The maps in {str(folder)!r} were made with a different "
             f"{listed(different)}: name another folder, or remove this one."
         )
 
 
 def _fingerprint(model: Path) -> str:
-    """What tells a saved model from any other."""
+    """A checksum that identifies a saved model."""
     return hashlib.sha256((model / CONFIG).read_bytes()).hexdigest()

@@ -1,1 +1,1 @@
-"""How a fit goes: its plan, the rows it reads, the loop, the stages, and the checkpoint that can resume it."""
+"""A fit: its plan, the rows it reads, the loop, the stages, and the checkpoint that can resume it."""

@@ -58,7 +58,7 @@ class State:
 
 
 def saved_seed(folder: Path) -> int | None:
-    """The seed of the fit whose state is in a folder, if there is one: a seed drawn by chance is drawn once."""
+    """The seed of the fit whose state is in a folder, if there is one: a random seed is drawn only once."""
     try:
         with safetensors.safe_open(Path(folder) / FILE_NAME, framework="pt") as file:
             return int(json.loads(file.metadata()["state"])["identity"]["seed"])
@@ -143,11 +143,11 @@ class Checkpoint:
         except (OSError, safetensors.SafetensorError) as error:
             raise CheckpointError(
                 f"The checkpoint cannot be written to {str(self.path.parent)!r} ({error}): choose a folder that "
-                "you may write to, with room on its disk."
+                "you can write to, with room on its disk."
             ) from error
 
     def remove(self) -> None:
-        """The fit is done."""
+        """Remove the state: the fit is done."""
         if rank() == 0:
             self.path.unlink(missing_ok=True)
 

@@ -32,7 +32,7 @@ def train(
 ) -> bool:
     """Lower ``loss_of(network, batch)`` over the random batches of a store, and say whether training reached its end.
 
-    Over several processes each one has a store of its own rows, and all of them take every step together.
+    With several processes, each one has a store of its own rows, and all of them take every step together.
 
     A keyboard interrupt ends training and keeps what was learned. A loss that is not finite or that diverges ends it
     and restores the last good weights, with a `TrainingWarning`.
@@ -48,10 +48,10 @@ def train(
     learning_rate : float
         The highest rate.
     generator : torch.Generator
-        What the loss draws from. It, and torch's global generator, are seeded before each step, so that what is drawn
-        in a step does not depend on anything that came before.
+        What the loss draws from. It and torch's global generator are seeded before each step, so that the draws of a
+        step do not depend on anything that came before.
     number : int
-        Makes the draws of one training differ from those of another.
+        Makes the draws of two trainings differ.
     before_step : callable
         Called before each step with the share of all steps that have been taken.
     after_step : callable

@@ -16,7 +16,7 @@ BETAS = (0.9, 0.95)
 
 
 def make_optimizer(name: str, parameters: Iterable[Tensor]) -> Adam | ConjugateGradient:
-    """The optimizer of a name."""
+    """The optimizer with this name."""
     return Adam(parameters) if name == "adam" else ConjugateGradient(parameters)
 
 
@@ -68,7 +68,7 @@ class Adam:
         return {f"{i}.{name}": value for i, kept in moments.items() for name, value in kept.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Continue from what `state` gave."""
+        """Continue from what `state` returned."""
         moments: dict[int, dict[str, Tensor]] = {}
         for key, value in state.items():
             i, _, name = key.partition(".")
@@ -137,7 +137,7 @@ class ConjugateGradient:
         return {}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Continue from what `state` gave."""
+        """Continue from what `state` returned."""
 
     def _descend(self, closure: Callable[[], Tensor]) -> float:
         value, gradient = self._evaluate(self._position, closure)

@@ -1,4 +1,4 @@
-"""What a fit is going to do, decided before it starts: seed, device, batches and epochs; no data."""
+"""What a fit will do, decided before it starts: seed, device, batches and epochs; no data."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tsee.exceptions import DataWarning, warn
 
 __all__ = ["Plan", "resolve_batch_size", "resolve_device", "resolve_epochs", "resolve_perplexity"]
 
-# Training takes a number of steps, and has to see the data a few times, but not too often. A network has learned what
-# it can from data so large that a few passes over them make many thousand steps.
+# Training takes a certain number of steps, and has to see the data a few times, but not too often. If the data are so
+# large that a few passes over them make many thousand steps, the network has learned what it can by then.
 AUTO_STEPS, ENOUGH_STEPS = 1800, 20000
 # The epochs of very large data, of data of ordinary size, and of small data.
 FEWEST_EPOCHS, MIN_EPOCHS, MAX_EPOCHS = 2, 10, 100
@@ -24,7 +24,7 @@ MIN_BATCH, MAX_BATCH = 128, 1024
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit is going to do.
+    """What a fit will do.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Plan:
     learning_rate : float
         The highest learning rate.
     generator : torch.Generator
-        For what all processes draw alike, in the same order.
+        For draws that are the same on all processes, in the same order.
     draws : torch.Generator
-        For what is drawn for the rows of this process.
+        For draws that concern only the rows of this process.
     verbose : bool
         Whether this process shows progress.
     """
@@ -73,9 +73,9 @@ class Plan:
         learning_rate: float,
         verbose: bool,
     ) -> Plan:
-        """Decide for ``n_own_rows`` rows of this process and those of its peers. A collective.
+        """Plan for ``n_own_rows`` rows of this process and the rows of its peers. A collective.
 
-        ``n_batches`` is the smallest number of automatic batches per epoch, as far as their sizes stay within bounds.
+        ``n_batches`` is the smallest number of automatic batches per epoch, unless their sizes would be out of bounds.
         """
         seed = int(broadcast(torch.tensor(seed)))
         start, n_rows = all_offset(n_own_rows)
@@ -134,7 +134,7 @@ def resolve_batch_size(batch_size: int | None, n_rows: int, n_batches: int) -> i
 
 
 def resolve_epochs(max_epochs: int | None, n_steps: int, automatic: int) -> int:
-    """Enough epochs for enough steps; batches smaller than the automatic ones get as many epochs as those."""
+    """Enough epochs for enough steps; batches smaller than the automatic ones get the same number of epochs."""
     if max_epochs is not None:
         return int(max_epochs)
     n_steps = min(n_steps, automatic)

@@ -1,4 +1,4 @@
-"""The rows of a fit, read once: what training keeps of each."""
+"""The rows of a fit, read once: what training keeps for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READ_ENTRIES, MIN_READ_ROWS, MAX_READ_ROWS = 2**22, 2**10, 2**14
 
 
 def read_batches(inputs: Inputs, objective: Objective, plan: Plan, *, on_disk: bool) -> Store:
-    """What training needs of each row, ready to be read in random batches.
+    """What training needs for each row, ready to be read in random batches.
 
     Parameters
     ----------

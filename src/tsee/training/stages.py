@@ -1,7 +1,7 @@
 """A fit as a list of stages, each of which takes a fitted map and returns a better one.
 
 With the sampled form and rows as exemplars there are three: `Train` the network by the objective, `Free` the exemplars
-from it, and `Distill` their positions into the network. All others have the first alone.
+from it, and `Distill` their positions into the network. Every other fit has the first alone.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Stage(Protocol):
     """A part of a fit."""
 
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
-        """A better map. ``number`` is that of the stage."""
+        """A better map. ``number`` is the number of the stage."""
         ...
 
 
@@ -175,7 +175,7 @@ class Free:
         )
 
     def _freed(self, network: nn.Module, exemplars: Exemplars, plan: Plan) -> tuple[Tensor, bool]:
-        """Where the exemplars move from the network's positions, and whether they were let go all the way."""
+        """Where the exemplars move from the network's positions, and whether all steps were taken."""
         positions = forward_positions(network, exemplars.inputs)
         neighbors = self.objective.neighborhoods.of_exemplars()
         complete = True
@@ -184,7 +184,7 @@ class Free:
                 positions, complete = free_positions(
                     positions,
                     neighbors,
-                    # Nearer to the loss itself: the clusters have been found, and neighbors want their room.
+                    # Closer to the loss itself: the clusters have been found, and neighbors need room.
                     exaggeration=self.objective.exaggeration**0.5,
                     n_iterations=self.n_iterations,
                     progress=lambda done: bar.update(),
@@ -216,7 +216,7 @@ def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> 
     plan = session.plan
     # A network of the user's own may draw from torch's global generator (dropout): it is put back afterwards.
     lent = torch.random.fork_rng(devices=[plan.device] if plan.device.type == "cuda" else [])
-    # A line search needs a smooth function: conjugate gradient has all digits.
+    # A line search needs a smooth function, so conjugate gradient keeps all digits.
     with lent, _bfloat16_layers(fitted.network, plan.device if plan.optimizer == "adam" else None):
         for number, stage in list(enumerate(stages))[first:]:
             fitted = stage.run(fitted, number, session)
@@ -240,7 +240,7 @@ def _flat(network: nn.Module) -> nn.Module:
 
 
 def same_for_equal(inputs: Tensor, positions: Tensor) -> Tensor:
-    """Positions in which equal inputs share the mean of theirs."""
+    """Positions in which equal inputs share the mean of their positions."""
     distinct, group = torch.unique(inputs, dim=0, return_inverse=True)
     if len(distinct) == len(inputs):
         return positions
@@ -252,7 +252,7 @@ def same_for_equal(inputs: Tensor, positions: Tensor) -> Tensor:
 def _bfloat16_layers(network: nn.Module, device: torch.device | None) -> Iterator[None]:
     """Train the hidden layers of tsee's networks in bfloat16, if the processor is faster with it.
 
-    The draws of a step are a far greater noise than its rounding.
+    The random draws of a step add far more noise than its rounding.
     """
     ours = [part for part in network.modules() if isinstance(part, Network)]
     faster = device is not None and has_bfloat16(device)
