@@ -83,7 +83,7 @@ def test_a_network_of_ones_own_is_given_again(digits, tmp_path):
         tsee.load(tmp_path / "model")
     again = tsee.load(tmp_path / "model", network=network)
     np.testing.assert_array_equal(again.transform(digits[2]), see.transform(digits[2]))
-    with pytest.raises(ModelError, match="does not hold together"):
+    with pytest.raises(ModelError, match="is inconsistent"):
         tsee.load(tmp_path / "model", network=torch.nn.Linear(50, 2))
 
 
@@ -135,16 +135,16 @@ DAMAGE = {
     "not text": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe\x00"), "config.json .* is damaged"),
     "a list": (lambda f: (f / "config.json").write_text("[]"), "does not say that it is one"),
     "another format": (lambda f: damage_config(f, format="umap"), "does not say that it is one"),
-    "a newer format": (lambda f: damage_config(f, format_version=99), "has format 99, and this tsee reads format 2"),
+    "a newer format": (lambda f: damage_config(f, format_version=99), "has format 99, and this tsee reads format 3"),
     "another scale": (lambda f: damage_config(f, scale=9.0), "config.json .* is damaged"),
     "another perplexity": (lambda f: damage_config(f, perplexity="a"), "config.json .* is damaged"),
-    "an unknown estimator": (lambda f: forge_config(f, estimator="os.system"), "which this tsee does not know"),
-    "an unknown parameter": (lambda f: forge_config(f, parameters={"a": 1}), "does not hold together"),
+    "an unknown estimator": (lambda f: forge_config(f, method="os.system"), "which this version of tsee does not know"),
+    "an unknown parameter": (lambda f: forge_config(f, parameters={"a": 1}), "is inconsistent"),
     "another network": (
         lambda f: forge_config(f, network={"kind": "DeepNetwork", "config": {"n_inputs": 3, "n_components": 2}}),
-        "does not hold together",
+        "is inconsistent",
     ),
-    "no history": (lambda f: forge_config(f, history=None), "does not hold together"),
+    "no history": (lambda f: forge_config(f, history=None), "is inconsistent"),
     "a flipped bit": (flip_a_byte, "model.safetensors .* is damaged"),
     "a cut file": (cut, "model.safetensors .* is damaged"),
     "another model's tensors": (another_models_tensors, "model.safetensors .* is damaged"),
@@ -190,10 +190,10 @@ def test_a_failed_save_leaves_the_old_model(model, digits, monkeypatch):
 
 
 KILLED = """
-import os, signal, sys
+import dataclasses, os, signal, sys
 import tsee
 see = tsee.load(sys.argv[1])
-see.embedding_ = see.embedding_ + 1
+see.adopt(dataclasses.replace(see.map_, embedding=see.embedding_ + 1))
 calls = 0
 def killer(function):
     def call(*arguments):
