@@ -152,7 +152,9 @@ class TextColumn:
         values = [
             text[begin - first : end - first].decode() for begin, end in zip([first, *ends[:-1]], ends, strict=True)
         ]
-        out[:] = values if self.dtype == object else [self.dtype.type(pointed(value, self._decimal)) for value in values]
+        if self.dtype != object:
+            values = [self.dtype.type(pointed(value, self._decimal)) for value in values]
+        out[:] = values
         return out
 
 
