@@ -1,6 +1,7 @@
 """The fitted map: complete, frozen, the same from its tensors; and a refit starts from nothing."""
 
 import dataclasses
+import pickle
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from tests.quick import EVERY, quick
 from tsee import DtSEE, FittedMap, HotSEE, ModelError, PtSNE
+from tsee.exceptions import RowError
 from tsee.fitted import fitted_map
 
 
@@ -86,6 +88,18 @@ REFITS = [
     dict(n_exemplars=8, perplexity=2, placement="refined"),
     dict(placement="forward"),
 ]
+
+
+@pytest.mark.parametrize("how", ["refined", "forward"])
+def test_a_row_too_far_away_is_named(how, digits):
+    see = quick(DtSEE).fit(digits[0])
+    far = digits[2].copy()
+    far[[7, 9]] = 1e300
+    with pytest.raises(RowError) as caught:
+        see.map_.place(far, how)
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):  # other processes send it back
+        assert error.row == 7
+        assert str(error) == "Row 7 of X is too far from the data of fit to be placed: check its values."
 
 
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])

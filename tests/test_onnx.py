@@ -33,7 +33,7 @@ def _say_nothing_unasked(recwarn, capfd):
 
 def run(path, X):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return session.run(["places"], {"rows": np.ascontiguousarray(X, dtype=np.float32)})[0]
+    return session.run(["positions"], {"rows": np.ascontiguousarray(X, dtype=np.float32)})[0]
 
 
 def assert_same_map(path, estimator, X):
@@ -70,6 +70,19 @@ def test_the_four_estimators(make, parameters, n_inputs, digits, tmp_path):
     assert_same_map(tmp_path / "map.onnx", see, X_new.astype(np.float32))
 
 
+@pytest.mark.parametrize("n_inputs", [None, 4])
+def test_a_standardized_model_takes_raw_rows(n_inputs, tmp_path):
+    """Columns in very different units, far from zero: the file divides them as transform does."""
+    units = np.array([1e-3, 1, 1e3, 10, 1e2, 0.1])
+    X = (np.random.default_rng(0).normal(3, 1, size=(300, 6)) * units).astype(np.float32)
+    see = PtSNE(standardize=True, n_inputs=n_inputs, **DEEP).fit(X)
+    assert see.map_.preprocessing.spread is not None
+    tsee.onnx.export(see, tmp_path / "map.onnx")
+    assert_same_map(tmp_path / "map.onnx", see, X)
+    plain = PtSNE(n_inputs=n_inputs, **DEEP).fit(X)
+    assert not np.allclose(run(tmp_path / "map.onnx", X), plain.transform(X), rtol=1e-2, atol=1e-2)
+
+
 @pytest.mark.parametrize(
     "activation, normalization", [*((name, "layer") for name in ACTIVATIONS), ("silu", "batch"), ("tanh", None)]
 )
@@ -99,7 +112,7 @@ def test_a_large_offset_costs_no_more_than_it_costs_transform(scale, n_inputs, t
 def test_values_that_float32_blurs_are_told(tmp_path):
     X = np.random.default_rng(0).normal((0, 1e6, 1), size=(300, 3))
     see = PtSNE(**DEEP).fit(pd.DataFrame(X, columns=["a", "time", "b"]))
-    with pytest.warns(ExportWarning, match="feature 'time' are so large beside their spread"):
+    with pytest.warns(ExportWarning, match="feature 'time' are so large compared with their spread"):
         tsee.onnx.export(see, tmp_path / "map.onnx")
     with pytest.warns(ExportWarning, match="feature 1 are so large"):
         tsee.onnx.export(PtSNE(**DEEP).fit(X), tmp_path / "map.onnx")
@@ -110,9 +123,9 @@ def test_names_and_shapes(digits, tmp_path):
     tsee.onnx.export(PtSNE(n_components=3, **DEEP).fit(digits[0]), tmp_path / "map.onnx")
     model = onnx.load(tmp_path / "map.onnx")
     onnx.checker.check_model(model, full_check=True)
-    (rows,), (places,) = model.graph.input, model.graph.output
-    assert (rows.name, places.name) == ("rows", "places")
-    for value, width in ((rows, 64), (places, 3)):
+    (rows,), (positions,) = model.graph.input, model.graph.output
+    assert (rows.name, positions.name) == ("rows", "positions")
+    for value, width in ((rows, 64), (positions, 3)):
         assert value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
         batch, features = value.type.tensor_type.shape.dim
         assert batch.dim_param == "n"
@@ -176,7 +189,7 @@ class Filters(nn.Module):
 
 
 class Signs(nn.Module):
-    """Not to be exported: what it does hangs on values."""
+    """Not to be exported: what it does depends on values."""
 
     def __init__(self):
         super().__init__()
@@ -187,7 +200,7 @@ class Signs(nn.Module):
 
 
 class Counts(Signs):
-    """Not to be exported: what it does hangs on the number of rows."""
+    """Not to be exported: what it does depends on the number of rows."""
 
     def forward(self, x):
         return self.linear(x) * (1 if len(x) < 100 else 2)
@@ -225,7 +238,7 @@ def test_an_old_file_stays_whole_when_writing_fails(digits, tmp_path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ModelError, match="No space left on device.*what was there is as it was"):
+    with pytest.raises(ModelError, match="No space left on device.*what was there is unchanged"):
         tsee.onnx.export(see, tmp_path / "map.onnx")
     assert (tmp_path / "map.onnx").read_bytes() == b"what was there"
     assert os.listdir(tmp_path) == ["map.onnx"]
