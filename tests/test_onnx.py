@@ -76,11 +76,9 @@ def test_a_standardized_model_takes_raw_rows(n_inputs, tmp_path):
     units = np.array([1e-3, 1, 1e3, 10, 1e2, 0.1])
     X = (np.random.default_rng(0).normal(3, 1, size=(300, 6)) * units).astype(np.float32)
     see = PtSNE(standardize=True, n_inputs=n_inputs, **DEEP).fit(X)
-    assert see.map_.preprocessing.spread is not None
+    np.testing.assert_allclose(see.map_.preprocessing.spread, X.std(0, dtype=np.float64), rtol=1e-2)
     tsee.onnx.export(see, tmp_path / "map.onnx")
     assert_same_map(tmp_path / "map.onnx", see, X)
-    plain = PtSNE(n_inputs=n_inputs, **DEEP).fit(X)
-    assert not np.allclose(run(tmp_path / "map.onnx", X), plain.transform(X), rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.parametrize(
