@@ -1,6 +1,7 @@
 """The fitted map: complete, frozen, the same from its tensors; and a refit starts from scratch."""
 
 import dataclasses
+import pickle
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from tests.quick import EVERY, quick
 from tsee import DtSEE, FittedMap, HotSEE, ModelError, PtSNE
+from tsee.exceptions import RowError
 from tsee.fitted import fitted_map
 
 
@@ -89,6 +91,18 @@ REFITS = [
 ]
 
 
+@pytest.mark.parametrize("how", ["refined", "forward"])
+def test_a_row_too_far_away_is_named(how, digits):
+    see = quick(DtSEE).fit(digits[0])
+    far = digits[2].copy()
+    far[[7, 9]] = 1e300
+    with pytest.raises(RowError) as caught:
+        see.map_.place(far, how)
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):  # other processes send it back
+        assert error.row == 7
+        assert str(error) == "Row 7 of X is too far from the data of fit to be placed: check its values."
+
+
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
 @pytest.mark.parametrize("changes", REFITS, ids=str)
 @pytest.mark.filterwarnings("ignore::tsee.DataWarning")
@@ -138,9 +152,9 @@ import numpy as np, torch
 from sklearn.datasets import load_digits
 import tsee
 torch.set_num_threads(2)
-X = np.tile(load_digits().data, (4, 4))
+X = np.tile(load_digits().data[:900], (1, 4))  # enough numbers for torch to use its threads
 if sys.argv[2] == "fit":
-    tsee.DtSEE(max_epochs=1, refinement=5, random_state=0).fit(X).save(sys.argv[1])
+    tsee.DtSEE(max_epochs=1, refinement=5, hidden_layers=(64,), random_state=0).fit(X).save(sys.argv[1])
     sys.exit()
 see = tsee.load(sys.argv[1])
 if sys.argv[2] == "used":

@@ -70,6 +70,17 @@ def test_the_four_estimators(make, parameters, n_inputs, digits, tmp_path):
     assert_same_map(tmp_path / "map.onnx", see, X_new.astype(np.float32))
 
 
+@pytest.mark.parametrize("n_inputs", [None, 4])
+def test_a_standardized_model_takes_raw_rows(n_inputs, tmp_path):
+    """Columns in very different units, far from zero: the file divides them as transform does."""
+    units = np.array([1e-3, 1, 1e3, 10, 1e2, 0.1])
+    X = (np.random.default_rng(0).normal(3, 1, size=(300, 6)) * units).astype(np.float32)
+    see = PtSNE(standardize=True, n_inputs=n_inputs, **DEEP).fit(X)
+    np.testing.assert_allclose(see.map_.preprocessing.spread, X.std(0, dtype=np.float64), rtol=1e-2)
+    tsee.onnx.export(see, tmp_path / "map.onnx")
+    assert_same_map(tmp_path / "map.onnx", see, X)
+
+
 @pytest.mark.parametrize(
     "activation, normalization", [*((name, "layer") for name in ACTIVATIONS), ("silu", "batch"), ("tanh", None)]
 )

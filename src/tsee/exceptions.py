@@ -11,6 +11,7 @@ __all__ = [
     "DataWarning",
     "ExportWarning",
     "ModelError",
+    "RowError",
     "TrainingWarning",
     "UnnamedColumnsError",
     "warn",
@@ -38,6 +39,25 @@ class DataFileError(ValueError):
 
 class UnnamedColumnsError(DataFileError):
     """Columns were asked for by name in a file whose columns have none."""
+
+
+class RowError(ValueError):
+    """A row of the data cannot be placed.
+
+    Parameters
+    ----------
+    row : int
+        The number of the row in X, counted from 0.
+    problem : str
+        What is wrong with it and what to do: the sentence that begins with "Row 7 of X".
+    """
+
+    def __init__(self, row: int, problem: str):
+        super().__init__(row, problem)  # both, so that the error can be pickled
+        self.row, self.problem = row, problem
+
+    def __str__(self) -> str:
+        return f"Row {self.row} of X {self.problem}"
 
 
 class ModelError(ValueError):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from tsee.data import blocks, check_matrix, dense
 from tsee.distributed import all_gather
-from tsee.exceptions import ModelError
+from tsee.exceptions import ModelError, RowError
 from tsee.exemplars import Exemplars
 from tsee.neighbors import ExactIndex, Index
 from tsee.networks import DeepNetwork, HighOrderNetwork
@@ -366,5 +366,5 @@ def place_rows(fitted: FittedMap, X: Any, how: str | None) -> np.ndarray:
         positions[rows] = fitted.place_inputs(block, how).numpy()
     lost = np.flatnonzero(~np.isfinite(positions).all(1))
     if len(lost):
-        raise ValueError(f"Row {lost[0]} of X is too far from the data of fit to be placed: check its values.")
+        raise RowError(int(lost[0]), "is too far from the data of fit to be placed: check its values.")
     return positions

@@ -102,12 +102,19 @@ def describe(path: str | PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        The content of ``config.json``; and as ``shapes``, the shape of each tensor in ``model.safetensors``.
+        The content of ``config.json``; as ``shapes``, the shape of each tensor in ``model.safetensors``; as ``bytes``,
+        the size of both files; and as ``saved``, when they were written, in seconds since 1970.
     """
     folder, config = _open(path)
     with safetensors.safe_open(folder / TENSORS, framework="numpy") as tensors:
         shapes = {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
-    return {**config, "shapes": shapes}
+    files = [(folder / name).stat() for name in (CONFIG, TENSORS)]
+    return {
+        **config,
+        "shapes": shapes,
+        "bytes": sum(file.st_size for file in files),
+        "saved": max(file.st_mtime for file in files),
+    }
 
 
 def plain(value: Any) -> Any:

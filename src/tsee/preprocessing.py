@@ -314,7 +314,7 @@ def _warn_of_dominance(
         f"Column{'s' if several else ''} {listed}{' (counted from 0)' if names is None else ''} of X "
         f"hold{'' if several else 's'} {share:g} % of the variance of all {len(squares)} columns, so the map shows "
         "little else. If the columns are in different units, fit with standardize=True (on the command line: "
-        "--standardize true).",
+        "--standardize).",
         DataWarning,
     )
 

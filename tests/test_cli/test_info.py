@@ -60,3 +60,12 @@ def test_damaged_models(run, model, tmp_path):
 def test_export(run, model, tmp_path):
     run("export", model, "-o", tmp_path / "model.onnx")
     assert (tmp_path / "model.onnx").stat().st_size
+
+
+def test_a_save_that_was_cut_off_between_its_two_renames(run, model, tmp_path):
+    """The old model is then under its temporary name: `load` finds it, and so does `info`."""
+    copy = shutil.copytree(model, tmp_path / "model")
+    expected = run("info", copy, "--json").stdout
+    copy.rename(tmp_path / ".model.replaced")
+    assert run("info", copy, "--json").stdout == expected
+    assert tsee.load(copy).map_.method == "DtSEE"

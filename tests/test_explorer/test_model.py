@@ -15,6 +15,8 @@ from tsee.explorer import write_map_page
 MODELS = {
     "refined": dict(kind=tsee.DtSEE),
     "forward": dict(kind=tsee.DtSEE, placement="forward"),
+    "standardized": dict(kind=tsee.DtSEE, standardize=True),
+    "standardized, forward": dict(kind=tsee.DtSEE, standardize=True, placement="forward"),
     "paper": dict(
         kind=tsee.PtSNE, hidden_layers=(50, 50, 200), normalization=None, activation="sigmoid", n_inputs=None
     ),

@@ -40,13 +40,11 @@ def _facts(folder: Path) -> dict[str, Any]:
     losses = config["history"]["loss"]
     embedding = config["shapes"].get("embedding")
     exemplars = config["shapes"].get("exemplars.inputs")
-    files = [path for path in folder.iterdir() if path.is_file()]
-    saved = max(path.stat().st_mtime for path in files)
     return {
         "model": str(folder),
         "method": method,
         "tsee_version": config["tsee_version"],
-        "saved": datetime.fromtimestamp(saved).astimezone().isoformat(timespec="seconds"),
+        "saved": datetime.fromtimestamp(config["saved"]).astimezone().isoformat(timespec="seconds"),
         "rows": None if embedding is None else embedding[0],
         "features": config["n_features"],
         "feature_names": config["feature_names"],
@@ -58,7 +56,7 @@ def _facts(folder: Path) -> dict[str, Any]:
         "loss": losses[-1] if losses else None,
         "network": config["network"]["kind"],
         "parameters": {name: value for name, value in config["parameters"].items() if not _same(value, defaults[name])},
-        "bytes": sum(path.stat().st_size for path in files),
+        "bytes": config["bytes"],
     }
 
 

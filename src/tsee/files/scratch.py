@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tsee.exceptions import DataFileError
+from tsee.files.fields import is_number, pointed
 from tsee.files.rows import FileArray
 
 __all__ = ["NumberSpill", "Scratch", "TextColumn", "TextSpill", "writing"]
@@ -98,8 +99,8 @@ class NumberSpill:
 class TextSpill:
     """Text values of a column, appended to a file and read back by slice."""
 
-    def __init__(self, scratch: Scratch):
-        self._path, self._scratch = scratch.path("text"), scratch
+    def __init__(self, scratch: Scratch, decimal: str = "."):
+        self._path, self._scratch, self._decimal = scratch.path("text"), scratch, decimal
         self._file = open(self._path, "wb")  # noqa: SIM115
         self._ends = NumberSpill(scratch, 1, np.int64, widen=False)
         self._end = 0
@@ -113,8 +114,10 @@ class TextSpill:
             self._file.write(b"".join(encoded))
         self._ends.append(ends[:, None])
         self._end = int(ends[-1]) if len(ends) else self._end
+        if self._numbers and self._decimal == ",":
+            values = [pointed(value) for value in values]
         self._integers = self._integers and all(map(_is_plain_integer, values))
-        self._numbers = self._numbers and (self._integers or all(map(_is_number, values)))
+        self._numbers = self._numbers and (self._integers or all(map(_is_finite_number, values)))
 
     def finish(self) -> TextColumn:
         """All values: as integers or as floats if all of them are, otherwise as text."""
@@ -122,15 +125,16 @@ class TextSpill:
             self._file.close()
         ends = self._ends.finish()
         dtype = np.int64 if self._integers else np.float64 if self._numbers else object
-        return TextColumn(self._path, ends, np.dtype(dtype), self._scratch)
+        return TextColumn(self._path, ends, np.dtype(dtype), self._scratch, self._decimal)
 
 
 class TextColumn:
     """A column that `TextSpill` wrote, read by slice."""
 
-    def __init__(self, path: Path, ends: FileArray, dtype: np.dtype[Any], keep: Any = None):
+    def __init__(self, path: Path, ends: FileArray, dtype: np.dtype[Any], keep: Any = None, decimal: str = "."):
         self._keep = keep  # the folder must exist as long as the column
         self._path, self._ends, self.dtype, self.shape = path, ends, dtype, (len(ends),)
+        self._decimal = decimal
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -148,7 +152,9 @@ class TextColumn:
         values = [
             text[begin - first : end - first].decode() for begin, end in zip([first, *ends[:-1]], ends, strict=True)
         ]
-        out[:] = values if self.dtype == object else [self.dtype.type(value) for value in values]
+        if self.dtype != object:
+            values = [self.dtype.type(pointed(value, self._decimal)) for value in values]
+        out[:] = values
         return out
 
 
@@ -158,13 +164,10 @@ def _is_plain_integer(value: str) -> bool:
     return digits.isdecimal() and digits.isascii() and len(digits) < 19 and (digits[0] != "0" or value == "0")
 
 
-def _is_number(value: str) -> bool:
+def _is_finite_number(value: str) -> bool:
     if value[:1] == "0" and value.isdecimal() and value != "0":
         return False  # 007 is a name
-    try:
-        return math.isfinite(float(value)) and "_" not in value
-    except ValueError:
-        return False
+    return is_number(value) and math.isfinite(float(value))
 
 
 def _write_all(file: Any, array: np.ndarray) -> None:

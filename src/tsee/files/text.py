@@ -11,6 +11,7 @@ import math
 import operator
 import re
 import zlib
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +21,14 @@ import numpy as np
 
 from tsee.exceptions import DataFileError
 from tsee.files.columns import OtherColumns, Selection, all_different, name_blanks, named_like_identifier, select
-from tsee.files.errors import check_different, reading
+from tsee.files.errors import check_different, listed, reading
+from tsee.files.fields import decimal_marks, is_integer, is_missing, is_number, mostly_numbers, pointed
 from tsee.files.rows import ArrayRows, FileArray, all_finite
 from tsee.files.scratch import NumberSpill, Scratch, TextColumn, TextSpill
 from tsee.files.table import Table
 
 __all__ = ["open_text"]
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "#n/a", "<na>", "?", "-nan")
 # Fields in a block, and in the first block, which decides the types of the columns.
 BLOCK_FIELDS = 2**17
 FIRST_FIELDS = 2**18
@@ -44,21 +45,27 @@ def open_text(
         first = file.block(FIRST_FIELDS)
         if not first.rows:
             raise DataFileError(f"{str(path)!r} has no rows of data: is it the right file?")
+        fields = [[row[position] for row in first.rows] for position in range(len(file.names))]
         numeric = [
-            _mostly_numbers([row[position] for row in first.rows], name in (columns or ()))
-            for position, name in enumerate(file.names)
+            name in (columns or ()) or mostly_numbers(values, file.decimal)
+            for name, values in zip(file.names, fields, strict=True)
         ]
         suspected = [
-            number and named_like_identifier(name) and all(_is_integer(row[position]) for row in first.rows)
-            for position, (name, number) in enumerate(zip(file.names, numeric, strict=True))
+            number and named_like_identifier(name) and all(map(is_integer, values))
+            for name, number, values in zip(file.names, numeric, fields, strict=True)
         ]
-        if not any(numeric) and file.delimiter != "," and any(map(_has_decimal_comma, first.rows[0])):
-            raise DataFileError(f"{str(path)!r} has numbers with a decimal comma: write them with a point.")
         chosen = select(file.names, numeric, suspected, path=path, label=label, columns=columns, drop=drop)
+        if file.decimal == ",":
+            chosen.notes.append("The numbers are read with decimal commas.")
+        elif file.mixed and (commas := [i for i in chosen.others if mostly_numbers(fields[i], ",")]):
+            chosen.notes.append(
+                "Not read as numbers, because the file mixes decimal commas and decimal points: "
+                f"{listed(file.names[position] for position in commas)}."
+            )
         # The fast parser reads files without errors; for others, the plain parser reports what is wrong and where.
         fast = path.stat().st_size >= ARROW_BYTES and not file.begins_blank
-        parsed = _parse(_arrow_blocks(file, chosen), chosen) if fast else None
-        parsed = parsed or _parse(_plain_blocks(file, first, chosen), chosen)
+        parsed = _parse(_arrow_blocks(file, chosen), chosen, file.decimal) if fast else None
+        parsed = parsed or _parse(_plain_blocks(file, first, chosen), chosen, file.decimal)
     assert parsed is not None
     return _table(path, file, chosen, parsed, label)
 
@@ -97,14 +104,19 @@ class _PlainFile:
             self._lines(), delimiter=self.delimiter, skipinitialspace=self.delimiter == " ", strict=True
         )
         self._start = 0
-        self._pending: tuple[list[str], int] | None = None
-        header, line = next(self._records(), ([], 1))
+        self._pending: deque[tuple[list[str], int]] = deque(itertools.islice(self._read_records(), 1))
+        header, line = self._pending[0] if self._pending else ([], 1)
         self.begins_blank = line > 1
-        self.headless = _is_data(header)
+        self._pending.extend(itertools.islice(self._read_records(), _n_rows(FIRST_FIELDS, header)))
+        # If commas do not separate the fields, they can be decimal commas.
+        marks = decimal_marks(record for record, _ in self._pending) if self.delimiter != "," else set()
+        self.decimal = "," if marks == {","} else "."
+        self.mixed = len(marks) > 1
+        self.headless = _is_data(header, self.decimal)
         if self.headless:
-            self._pending = (header, line)
             self.names = [f"column{position + 1}" for position in range(len(header))]
         else:
+            next(self._records(), None)
             # NumPy's savetxt begins a header with "#".
             header = [name.lstrip("#") if position == 0 else name for position, name in enumerate(header)]
             check_different([name.strip() for name in header if name.strip()], path, where=" in the header")
@@ -117,9 +129,11 @@ class _PlainFile:
             yield line
 
     def _records(self) -> Iterator[tuple[list[str], int]]:
-        if self._pending is not None:
-            pending, self._pending = self._pending, None
-            yield pending
+        while self._pending:
+            yield self._pending.popleft()
+        yield from self._read_records()
+
+    def _read_records(self) -> Iterator[tuple[list[str], int]]:
         while True:
             line = self._reader.line_num + 1
             try:
@@ -143,9 +157,8 @@ class _PlainFile:
     def block(self, fields: int) -> _Block:
         """The next rows; at the end of the file, no rows."""
         block = _Block(self._start, [], [])
-        self._underscores = False
-        size, width = max(1, fields // max(1, len(self.names))), len(self.names)
-        for record, line in itertools.islice(self._records(), size):
+        width = len(self.names)
+        for record, line in itertools.islice(self._records(), _n_rows(fields, self.names)):
             if len(record) != width:
                 raise DataFileError(
                     f"{str(self.path)!r}, row {block.start + len(block.rows) + 1} (line {line}) has {len(record)} "
@@ -155,7 +168,7 @@ class _PlainFile:
             block.rows.append(record)
             block.lines.append(line)
         self._start += len(block.rows)
-        block.underscores = self._underscores
+        block.underscores, self._underscores = self._underscores, False
         return block
 
 
@@ -197,6 +210,7 @@ def _arrow_blocks(file: _PlainFile, chosen: Selection) -> Iterator[tuple[np.ndar
                 include_columns=[str(position) for position in dict.fromkeys([*numbers, *texts])],
                 column_types={str(position): pa.float64() for position in numbers}
                 | {str(position): pa.string() for position in texts},
+                decimal_point=file.decimal,
                 null_values=[],  # an empty field is then an error, which the plain parser reports
             ),
         )
@@ -241,11 +255,18 @@ def _stored(chosen: Selection) -> tuple[list[int], list[int]]:
     return numbers, list(dict.fromkeys([*chosen.others, *chosen.suspects, *label]))
 
 
-def _parse(blocks: Iterator[tuple[np.ndarray, dict[int, list[str]]] | None], chosen: Selection) -> _Parsed | None:
+def _n_rows(fields: int, row: Sequence[str]) -> int:
+    """The number of rows like this one with that many fields."""
+    return max(1, fields // max(1, len(row)))
+
+
+def _parse(
+    blocks: Iterator[tuple[np.ndarray, dict[int, list[str]]] | None], chosen: Selection, decimal: str
+) -> _Parsed | None:
     positions, texts = _stored(chosen)
     scratch = Scratch()
     numbers = NumberSpill(scratch, len(positions))
-    spills = {position: TextSpill(scratch) for position in texts}
+    spills = {position: TextSpill(scratch, decimal) for position in texts}
     for item in blocks:
         if item is None:
             scratch.close()
@@ -290,6 +311,8 @@ def _numbers(file: _PlainFile, block: _Block, positions: list[int]) -> np.ndarra
         return np.empty(shape)
     take = operator.itemgetter(*positions)
     fields = map(take, block.rows) if len(positions) == 1 else itertools.chain.from_iterable(map(take, block.rows))
+    if file.decimal == ",":
+        fields = map(pointed, fields)
     try:
         values = np.fromiter(map(float, fields), np.float64, count=shape[0] * shape[1])
     except ValueError:
@@ -303,50 +326,26 @@ def _check_fields(file: _PlainFile, block: _Block, positions: list[int]) -> None
     for index, (row, line) in enumerate(zip(block.rows, block.lines, strict=True)):
         for position in positions:
             value = row[position]
-            if _is_number(value) and math.isfinite(float(value)):
+            number = is_number(value, file.decimal)
+            if number and math.isfinite(float(pointed(value, file.decimal))):
                 continue
             where = f"{str(file.path)!r}, row {block.start + index + 1} (line {line}), column {file.names[position]!r}"
-            if _is_missing(value):
+            if is_missing(value):
                 what = f" ({value.strip()!r})" if value.strip() else ""
                 raise DataFileError(
                     f"{where}: the value is missing{what}: fill it in, remove that row, or drop the column."
                 )
-            raise DataFileError(
-                f"{where}: {value[:40]!r} is not a {'finite ' if _is_number(value) else ''}number: correct it, or drop "
-                "the column."
-            )
+            advice = "correct it, or drop the column."
+            if file.mixed and is_number(value, ","):
+                advice = "the file mixes decimal commas and decimal points. Write all numbers with a point."
+            elif file.decimal == "," and is_number(value):
+                advice = "the file has decimal commas. Write this one with a comma, too."
+            raise DataFileError(f"{where}: {value[:40]!r} is not a {'finite ' if number else ''}number: {advice}")
 
 
-def _mostly_numbers(values: list[str], chosen: bool) -> bool:
-    """Whether a column is numeric: more than half of its values are numbers, not counting missing ones."""
-    if chosen:
-        return True
-    numbers = sum(map(_is_number, values))
-    return numbers > 0 and 2 * numbers > len(values) - sum(map(_is_missing, values))
-
-
-def _is_number(value: str) -> bool:
-    try:
-        return not math.isnan(float(value)) and "_" not in value
-    except ValueError:
-        return False
-
-
-def _has_decimal_comma(value: str) -> bool:
-    return re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value) is not None
-
-
-def _is_missing(value: str) -> bool:
-    return value.strip().lower() in MISSING
-
-
-def _is_integer(value: str) -> bool:
-    return re.fullmatch(r"\s*[-+]?\d+\s*", value) is not None
-
-
-def _is_data(record: list[str]) -> bool:
+def _is_data(record: list[str], decimal: str) -> bool:
     """Whether a first row is data and not a header: all are numbers, and do not just count the columns."""
-    if not record or not all(map(_is_number, record)):
+    if not record or not all(is_number(field, decimal) for field in record):
         return False
     counted = [[str(number) for number in range(first, first + len(record))] for first in (0, 1)]
     return len(record) == 1 or [field.strip() for field in record] not in counted
@@ -359,6 +358,10 @@ def _delimiter(line: str, path: Path) -> str:
     if any(extension.lower() in (".tsv", ".tab") for extension in path.suffixes):
         return "\t"
     bare = re.sub(r'"[^"]*"', "", line)
+    for mark in ("|", ";", "\t"):
+        # In a first line of numbers with decimal commas, commas can be more frequent than the separator.
+        if mark in bare and all(is_number(field, ",") for field in line.split(mark)):
+            return mark
     count, best = max((bare.count(mark), mark) for mark in ("|", ";", "\t", ","))
     if not count and path.suffixes[:1] in ([".txt"], [".data"]) and " " in bare.strip():
         return " "  # as NumPy's savetxt writes

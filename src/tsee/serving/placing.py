@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tsee.estimators.loading import load
-from tsee.exceptions import DataFileError, ModelError
+from tsee.exceptions import DataFileError, ModelError, RowError
 from tsee.files import MapWriter, Table
 from tsee.fitted import FittedMap, fitted_map
 from tsee.progress import progress_bar
@@ -83,11 +82,8 @@ def place_blocks(model: Any, table: Table, *, verbose: bool = False) -> Iterator
 def _positions(fitted: FittedMap, values: Any, start: int, table: Table) -> np.ndarray:
     try:
         return fitted.place(values)
-    except ValueError as error:
-        row = re.match(r"Row (\d+) of X (.*)", str(error))
-        if row is None:
-            raise
-        raise DataFileError(f"{str(table.source)!r}, row {start + int(row[1]) + 1} {row[2]}") from error
+    except RowError as error:
+        raise DataFileError(f"{str(table.source)!r}, row {start + error.row + 1} {error.problem}") from error
 
 
 def place_table(

@@ -1,0 +1,71 @@
+"""The fields of a text of separated values: which are numbers, and whether a point or a comma marks their decimals."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+__all__ = ["decimal_marks", "is_integer", "is_missing", "is_number", "mostly_numbers", "pointed"]
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "#n/a", "<na>", "?", "-nan")
+_INTEGER = re.compile(r"\s*[-+]?\d+\s*")
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*", re.IGNORECASE)
+
+
+def decimal_marks(records: Iterable[Sequence[str]]) -> set[str]:
+    """The marks, a comma or a point, in those fields that are numbers with decimals.
+
+    >>> sorted(decimal_marks([["1,5", "2", "1,5 m"], ["1.2.2026", "-,5e3", ""]]))
+    [',']
+    """
+    marks = set()
+    for record in records:
+        for field in record:
+            if "," in field:
+                if "," not in marks and _DECIMAL_COMMA.fullmatch(field):
+                    marks.add(",")
+            elif "." in field and "." not in marks and is_number(field):
+                marks.add(".")
+    return marks
+
+
+def pointed(field: str, decimal: str = ",") -> str:
+    """A field with a decimal point instead of a decimal comma.
+
+    In a file with decimal commas, 1.234 could mean 1234, so it is not a number.
+
+    >>> [pointed(field) for field in ("1,5", "3", "1.234")]
+    ['1.5', '3', 'ambiguous']
+    """
+    if decimal == ".":
+        return field
+    return "ambiguous" if "." in field else field.replace(",", ".", 1)
+
+
+def is_number(field: str, decimal: str = ".") -> bool:
+    """Whether a field is a number; infinity is one, NaN is not.
+
+    >>> is_number("1,5", ","), is_number("1,5"), is_number("1_000")  # Python reads 1_000 as a number
+    (True, False, False)
+    """
+    try:
+        return not math.isnan(float(pointed(field, decimal))) and "_" not in field
+    except ValueError:
+        return False
+
+
+def is_missing(field: str) -> bool:
+    """Whether a field says that there is no value."""
+    return field.strip().lower() in MISSING
+
+
+def is_integer(field: str) -> bool:
+    """Whether a field is an integer."""
+    return _INTEGER.fullmatch(field) is not None
+
+
+def mostly_numbers(fields: Sequence[str], decimal: str = ".") -> bool:
+    """Whether more than half of the fields are numbers, not counting missing ones."""
+    numbers = sum(is_number(field, decimal) for field in fields)
+    return numbers > 0 and 2 * numbers > len(fields) - sum(map(is_missing, fields))
