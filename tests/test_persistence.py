@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import tsee
+import tsee.persistence
 from tsee import DtSEE, HotSEE, HotSNE, ModelError, PtSNE
 
 
@@ -72,7 +74,7 @@ def test_feature_names_and_odd_parameters_survive(digits, tmp_path):
     with pytest.raises(ValueError, match="feature names"):
         again.transform(frame[frame.columns[::-1]])
     assert np.isnan(again.history_["learning_rate"]).all()
-    again.fit(frame)  # a loaded model can be fitted anew
+    again.fit(frame)  # a loaded model can be fitted again
 
 
 def test_a_network_of_ones_own_is_given_again(digits, tmp_path):
@@ -138,7 +140,7 @@ DAMAGE = {
     "a newer format": (lambda f: damage_config(f, format_version=99), "has format 99, and this tsee reads format 3"),
     "another scale": (lambda f: damage_config(f, scale=9.0), "config.json .* is damaged"),
     "another perplexity": (lambda f: damage_config(f, perplexity="a"), "config.json .* is damaged"),
-    "an unknown estimator": (lambda f: forge_config(f, method="os.system"), "which this version of tsee does not know"),
+    "an unknown method": (lambda f: forge_config(f, method="os.system"), "which this version of tsee does not know"),
     "an unknown parameter": (lambda f: forge_config(f, parameters={"a": 1}), "is inconsistent"),
     "another network": (
         lambda f: forge_config(f, network={"kind": "DeepNetwork", "config": {"n_inputs": 3, "n_components": 2}}),
@@ -190,10 +192,11 @@ def test_a_failed_save_leaves_the_old_model(model, digits, monkeypatch):
 
 
 KILLED = """
-import dataclasses, os, signal, sys
+import os, signal, sys
+from dataclasses import replace
 import tsee
 see = tsee.load(sys.argv[1])
-see.adopt(dataclasses.replace(see.map_, embedding=see.embedding_ + 1))
+see.map_ = replace(see.map_, embedding=see.embedding_ + 1)
 calls = 0
 def killer(function):
     def call(*arguments):
@@ -216,6 +219,9 @@ def test_a_killed_save_leaves_a_whole_model(moment, model, digits):
     assert done.returncode == -signal.SIGKILL
     again = tsee.load(folder)
     np.testing.assert_array_equal(again.embedding_, see.embedding_)
+    told = tsee.persistence.describe(folder)
+    assert told["bytes"] > told["shapes"]["embedding"][0] * 8
+    assert told["saved"] <= time.time()
     again.save(folder)  # and the next save cleans up
     assert os.listdir(folder.parent) == ["model"]
     np.testing.assert_array_equal(tsee.load(folder).embedding_, see.embedding_)

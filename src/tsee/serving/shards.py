@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from tsee.files.atomic import replacing
 from tsee.files.errors import listed
 from tsee.files.opening import data_files, is_zarr
 from tsee.files.writing import can_write
-from tsee.persistence import CONFIG
+from tsee.persistence import describe
 from tsee.progress import progress_bar
 from tsee.serving.matching import ReadOptions, open_matching
 from tsee.serving.placing import check_novelty, load_model, place_table
@@ -237,4 +236,5 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
 
 def _fingerprint(model: Path) -> str:
     """A checksum that identifies a saved model."""
-    return hashlib.sha256((model / CONFIG).read_bytes()).hexdigest()
+    checksum: str = describe(model)["config_checksum"]
+    return checksum
