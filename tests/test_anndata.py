@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 import tsee
-from tsee import DtSEE, HotSNE
+from tsee import DtSEE, HotSNE, batches
 from tsee.anndata import embed, place
 
 QUICK = dict(max_epochs=1, hidden_layers=(16,), refinement=0, perplexity=5)
@@ -250,7 +250,7 @@ print([name for name in ("anndata", "h5py", "scanpy") if name in sys.modules])
 
 
 def test_data_on_disk_whose_positions_are_not_kept(anndata, cells, counts, tmp_path, monkeypatch):
-    monkeypatch.setattr("tsee.batches.MEMORY", 0)
+    monkeypatch.setattr(batches, "MEMORY", 0)
     cells().write_h5ad(tmp_path / "cells.h5ad")
     data = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
     try:

@@ -127,7 +127,7 @@ def test_a_full_disk_is_reported(monkeypatch):
 def test_a_column_that_is_computed_when_it_is_read():
     kept, made = MemoryStore(50, 0), MemoryStore(50, 0)
     values = torch.arange(50.0)[:, None]
-    made.made["x"] = lambda rows: values[rows]
+    made.computed["x"] = lambda rows: values[rows]
     for store in (kept, made):
         store.append({"x": values, "y": torch.arange(50)})
     assert list(made.columns) == ["y"]
