@@ -45,8 +45,8 @@ def test_what_was_done_before_is_reported(run, model, shards, tmp_path):
 def test_other_settings_are_refused(run, model, shards, tmp_path):
     given = ["transform", model, shards, "--label", "kind", "-o", tmp_path / "maps"]
     run(*given)
-    assert "another 'placement'" in run(*given, "--placement", "forward", code=1).stderr
-    assert "another 'novelty'" in run(*given, "--novelty", code=1).stderr
+    assert "a different 'placement'" in run(*given, "--placement", "forward", code=1).stderr
+    assert "a different 'novelty'" in run(*given, "--novelty", code=1).stderr
     assert "a different 'label', 'drop'" in run(*given[:3], *given[5:], "--drop", "kind", code=1).stderr
 
 
