@@ -259,6 +259,16 @@ def test_candidates_equal_those_of_a_naive_loop(seed):
     assert rows_of(candidates) == rows_of(X[naive_candidates(X, 12, seeded(seed))])
 
 
+def test_rounds_end_when_the_candidates_are_just_enough():
+    X = blobs([60, 10, 5], d=3)
+    naive = {seed: naive_candidates(X, 3, seeded(seed)) for seed in range(30)}
+    just_enough = [seed for seed, rows in naive.items() if len(rows) == 3]
+    assert just_enough
+    for seed in just_enough:
+        candidates, _ = exemplars._candidates(X, 3, seeded(seed), CPU, euclidean)
+        assert rows_of(candidates) == rows_of(X[naive[seed]])
+
+
 def test_candidates_are_weighted_by_the_rows_nearest_to_them():
     X = blobs([300, 300, 20])
     candidates, weights = exemplars._candidates(X, 40, seeded(), CPU, euclidean)

@@ -77,9 +77,9 @@ def test_the_index_of_exemplars_finds_the_nearest():
 
 
 def test_indices_are_drawn_in_proportion_to_their_weights():
-    weights = torch.tensor([0.0, 3.0, 0.0, 1.0, 6.0, 0.0])
+    weights = torch.tensor([0.0, 3.0, 0.0, 1.0, 6.0])
     drawn = exemplars._draw(weights, 20_000, seeded())
-    shares = torch.bincount(drawn, minlength=6) / 20_000
+    shares = torch.bincount(drawn, minlength=5) / 20_000
     assert shares[weights == 0].sum() == 0
     expected = weights / weights.sum()
     assert ((shares - expected).abs() <= 5 * (expected * (1 - expected) / 20_000).sqrt()).all()
