@@ -261,11 +261,11 @@ def test_candidates_equal_those_of_a_naive_loop(seed):
 
 def test_rounds_end_when_the_candidates_are_just_enough():
     X = blobs([60, 10, 5], d=3)
-    naive = {seed: naive_candidates(X, 3, seeded(seed)) for seed in range(30)}
-    just_enough = [seed for seed, rows in naive.items() if len(rows) == 3]
+    naive = {seed: naive_candidates(X, 1, seeded(seed)) for seed in range(40)}
+    just_enough = [seed for seed, rows in naive.items() if len(rows) == 1]
     assert just_enough
     for seed in just_enough:
-        candidates, _ = exemplars._candidates(X, 3, seeded(seed), CPU, euclidean)
+        candidates, _ = exemplars._candidates(X, 1, seeded(seed), CPU, euclidean)
         assert rows_of(candidates) == rows_of(X[naive[seed]])
 
 
