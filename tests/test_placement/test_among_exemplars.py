@@ -77,6 +77,20 @@ def test_a_row_that_equals_an_exemplar_gets_its_position_and_a_near_one_does_not
     torch.testing.assert_close(found.double(), expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20])
+def test_positions_do_not_depend_on_the_unit_of_the_inputs(unit):
+    rows, exemplars, positions = draw(40, 5), draw(30, 5, seed=1), draw(30, 2, seed=2)
+    expected = refined_positions(rows, ExactIndex(exemplars), positions)
+    torch.testing.assert_close(refined_positions(unit * rows, ExactIndex(unit * exemplars), positions), expected)
+
+
+def test_among_exemplars_that_are_all_equal_the_nearest_is_the_row_itself():
+    exemplars, positions = torch.ones(4, 5), draw(4, 2)
+    found = refined_positions(torch.ones(3, 5), ExactIndex(exemplars), positions)
+    nearest, _ = ExactIndex(exemplars).query(torch.ones(3, 5), 4)
+    assert torch.equal(found, positions[nearest[:, 0]])
+
+
 def test_only_a_row_too_far_for_a_distance_has_no_position():
     rows, exemplars, positions = draw(40, 5), draw(30, 5, seed=1), draw(30, 2, seed=2)
     expected = refined_positions(rows, ExactIndex(exemplars), positions)
