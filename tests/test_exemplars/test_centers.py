@@ -134,11 +134,13 @@ def test_empty_clusters_are_refilled(n_iterations):
     assert centers.positions.max() < 1e3
 
 
-def test_refill_takes_the_farthest_row_of_the_widest_clusters():
+@pytest.mark.parametrize("unit", [1.0, 2.0**-20])
+def test_refill_takes_the_farthest_row_of_the_widest_clusters(unit):
     # Clusters about 0, 100, 200 and 300, reaching 5, 9, 2 and, with its only row, 20.
     X = torch.tensor([0, 5, 4.9, 100, 91, 91, 200, 202, 320]).reshape(-1, 1)
     E = torch.tensor([0, 1e6, 100, 200, 2e6, 300]).reshape(-1, 1)
-    refilled = exemplars._refill(X, E, exemplars._assign(X, E, CPU, euclidean))
+    X, E = unit * X, unit * E
+    refilled = exemplars._refill(X, E, exemplars._assign(X, E, CPU, euclidean)) / unit
     assert sorted(refilled.flatten().tolist()) == [0, 5, 91, 100, 200, 300]
     assert refilled[[0, 2, 3, 5]].flatten().tolist() == [0, 100, 200, 300]
 
