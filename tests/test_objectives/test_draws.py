@@ -75,12 +75,15 @@ def test_every_draw_comes_from_the_generator_that_was_given(make, network, rows,
         assert torch.equal(column, batches[1][name])
 
 
-def test_both_a_row_and_its_exemplar_are_moved_in_proportion_to_their_distance(rows, points):
+@pytest.mark.parametrize("columns", [1, 9])
+def test_both_a_row_and_its_exemplar_are_moved_in_proportion_to_their_distance(columns):
+    rows = draw(60, columns)
+    points = Exemplars(rows[::2], torch.arange(0, 60, 2))
     form = sampled_of(points)
     drawn = batch_of(form, rows)["drawn"][:, 0].long()
     others = points.inputs[drawn]
     moved = [form._jittered(rows, drawn, 0.3) for _ in range(2000)]
-    steps = torch.stack([torch.stack([a - rows, b - others]) for a, b in moved])  # (2000, 2, 60, 4)
+    steps = torch.stack([torch.stack([a - rows, b - others]) for a, b in moved])  # (2000, 2, rows, columns)
     length = 0.3 * (rows - others).norm(dim=1)
     for steps_of in steps.unbind(1):
         torch.testing.assert_close(steps_of.square().sum(2).mean(0).sqrt(), length, rtol=0.1, atol=1e-6)
@@ -98,6 +101,16 @@ def test_neighbors_of_equal_probability_are_drawn_equally_often():
     assert drawn.shape == (50, 24)
     for row in drawn:
         assert torch.bincount(row, minlength=8).tolist() == [3] * 8
+
+
+def test_the_largest_random_number_draws_no_neighbor_past_the_last(monkeypatch, rows, points):
+    """In float32, 19 plus the largest number below 1 is 20."""
+    form = sampled_of(points)
+    monkeypatch.setattr(torch, "rand", lambda shape, generator: torch.full(shape, 1 - 2.0**-24))
+    drawn = form.columns(rows, slice(0, 60))["drawn"].long()
+    near = form.neighborhoods.find(rows, slice(0, 60))[0].indices
+    for i in range(60):
+        assert set(drawn[i].tolist()) <= set(near[i].tolist())
 
 
 @pytest.mark.parametrize(("n_epochs", "n_draws"), [(1, 1), (63, 63), (64, 64), (65, 64)])
