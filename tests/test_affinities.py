@@ -170,3 +170,23 @@ def test_rows_of_one_table_that_differ_in_kind():
         perplexities(P[:6]), torch.tensor([4, 4, 4, 4, 4, 9], dtype=torch.float64), rtol=1e-6, atol=0
     )
     assert torch.isfinite(P).all()
+
+
+def test_a_large_offset_of_all_distances_costs_no_digits():
+    """Only differences count, and they are exact here in float32."""
+    steps = torch.arange(12.0).repeat(3, 1)
+    beta = torch.tensor([0.1, 0.7, 3.0], dtype=torch.float64)
+    naive = torch.exp(-beta[:, None] * steps.double())
+    expected = naive / naive.sum(1, keepdim=True)
+    for offset in (0.0, 1e6, -1e6):
+        torch.testing.assert_close(gaussian(steps + offset, beta).double(), expected, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-15, 1e-6, 1e6, 1e15])
+def test_probabilities_do_not_depend_on_the_unit_of_the_data(unit):
+    """Nor do they if candidates are excluded, whose distance is infinite in any unit."""
+    X = draw(40, 3)
+    torch.testing.assert_close(joint_probabilities(unit * X, 6.0), joint_probabilities(X, 6.0), rtol=1e-5, atol=1e-12)
+    distances = draw(9, 30).square()
+    distances[:, ::3] = torch.inf
+    torch.testing.assert_close(precisions(unit * distances, 6.0), precisions(distances, 6.0) / unit, rtol=1e-5, atol=0)

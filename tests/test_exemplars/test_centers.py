@@ -134,11 +134,13 @@ def test_empty_clusters_are_refilled(n_iterations):
     assert centers.positions.max() < 1e3
 
 
-def test_refill_takes_the_farthest_row_of_the_widest_clusters():
+@pytest.mark.parametrize("unit", [1.0, 2.0**-20])
+def test_refill_takes_the_farthest_row_of_the_widest_clusters(unit):
     # Clusters about 0, 100, 200 and 300, reaching 5, 9, 2 and, with its only row, 20.
     X = torch.tensor([0, 5, 4.9, 100, 91, 91, 200, 202, 320]).reshape(-1, 1)
     E = torch.tensor([0, 1e6, 100, 200, 2e6, 300]).reshape(-1, 1)
-    refilled = exemplars._refill(X, E, exemplars._assign(X, E, CPU, euclidean))
+    X, E = unit * X, unit * E
+    refilled = exemplars._refill(X, E, exemplars._assign(X, E, CPU, euclidean)) / unit
     assert sorted(refilled.flatten().tolist()) == [0, 5, 91, 100, 200, 300]
     assert refilled[[0, 2, 3, 5]].flatten().tolist() == [0, 100, 200, 300]
 
@@ -257,6 +259,16 @@ def test_candidates_equal_a_naive_loop(seed):
     X = blobs([60, 10, 5], d=3)
     candidates, _ = exemplars._candidates(X, 12, seeded(seed), CPU, euclidean)
     assert rows_of(candidates) == rows_of(X[naive_candidates(X, 12, seeded(seed))])
+
+
+def test_rounds_end_when_the_candidates_are_just_enough():
+    X = blobs([60, 10, 5], d=3)
+    naive = {seed: naive_candidates(X, 1, seeded(seed)) for seed in range(40)}
+    just_enough = [seed for seed, rows in naive.items() if len(rows) == 1]
+    assert just_enough
+    for seed in just_enough:
+        candidates, _ = exemplars._candidates(X, 1, seeded(seed), CPU, euclidean)
+        assert rows_of(candidates) == rows_of(X[naive[seed]])
 
 
 def test_candidates_are_weighted_by_the_rows_nearest_to_them():

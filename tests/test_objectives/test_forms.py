@@ -6,6 +6,7 @@ from torch import nn
 
 from tsee.affinities import conditional_probabilities, joint_probabilities
 from tsee.batches import Batch
+from tsee.data import slices as data
 from tsee.exemplars import Exemplars
 from tsee.objectives import (
     Full,
@@ -193,3 +194,25 @@ def test_the_neighbors_of_exemplars_are_remembered(rows):
     remembered = around.of_exemplars()
     assert torch.equal(remembered.indices, found.indices[::2])
     assert torch.equal(remembered.probabilities, found.probabilities[::2])
+
+
+def test_a_process_knows_its_rows_by_their_numbers_over_all_processes(rows, exemplars):
+    """The rows 40 to 59 of all are the rows 0 to 19 of the second process."""
+    for make in (lambda start: Full(exemplars, start, 5.0, CPU), lambda start: noise_from(exemplars, start)):
+        whole, part = make(0).columns(rows, slice(0, 60)), make(40).columns(rows[40:], slice(0, 20))
+        assert part.keys() == whole.keys()
+        assert ("own" in part) == (exemplars.indices is not None)
+        for name, column in part.items():
+            torch.testing.assert_close(column, whole[name][40:])
+
+
+def noise_from(exemplars, start):
+    return Noise(Neighborhoods(exemplars, start, 3.0, 6), 5, "auto", CPU, torch.Generator().manual_seed(0))
+
+
+def test_the_precisions_of_blocks_are_those_of_all_rows(monkeypatch, rows, exemplars):
+    form = Full(exemplars, 0, 5.0, CPU)
+    whole = form.columns(rows, slice(0, 60))
+    monkeypatch.setattr(data, "BLOCK_ENTRIES", 25 * len(exemplars))  # two whole blocks and a part
+    torch.testing.assert_close(form.columns(rows, slice(0, 60)), whole)
+    assert whole["beta"].dtype == torch.float64
