@@ -30,6 +30,7 @@ def cells(anndata, counts):
     """Makes an AnnData object of a matrix."""
 
     def make(X=counts, genes=GENES, **more):
+        X = X.copy()  # a test may change it
         obs = pd.DataFrame(index=[f"cell{i}" for i in range(X.shape[0])])
         return anndata.AnnData(X, obs=obs, var=pd.DataFrame(index=list(genes)[: X.shape[1]]), **more)
 
