@@ -12,7 +12,7 @@ from reproduction.claims import value_at
 from reproduction.experiments import Catalog, Experiment, Run, Table, matches
 from reproduction.runner import read_result
 from tsee.plots import COLORS, scatter
-from tsee.plots.canvas import GREY, INK
+from tsee.plots.canvas import GRAY, INK
 from tsee.plots.lines import Line, draw_lines, name_ends
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _lines(catalog: Catalog, experiment: Experiment, records: list[Table], figur
                 color, marker = STYLES.get(name, (INK, "o"))
                 lines.append(Line(points, catalog.display(name), color, marker))
         for name, points in figure.get("paper", {}).items():
-            lines.append(Line(points, f"{catalog.display(name)}, paper", GREY, dashed=True))
+            lines.append(Line(points, f"{catalog.display(name)}, paper", GRAY, dashed=True))
         draw_lines(ax, lines)
         _dress(ax, catalog, figure, panel, sorted({record[figure["x"]] for record in here}))
         name_ends(ax, lines)
@@ -106,7 +106,7 @@ def _maps(catalog: Catalog, experiment: Experiment, records: list[Table], figure
             f"{catalog.display(key)} {catalog.display(run.settings[key])}" for key in ("batch_size", "perplexity")
         )
         if result is None:
-            ax.text(0.5, 0.5, "not run yet", transform=ax.transAxes, ha="center", color=GREY)
+            ax.text(0.5, 0.5, "not run yet", transform=ax.transAxes, ha="center", color=GRAY)
         else:
             with np.load(catalog.results / result["metrics"]["map"]["file"], allow_pickle=False) as arrays:
                 positions, labels = arrays["Y"], arrays["labels"]
@@ -117,7 +117,7 @@ def _maps(catalog: Catalog, experiment: Experiment, records: list[Table], figure
             title += "" if error is None else f"\n1-NN error {error:.1f} %"
         name, _, rest = title.partition("\n")
         ax.set_title(name, fontsize=11.5, color=INK, loc="left", pad=6, x=0.02)
-        ax.set_title(rest, fontsize=10, color=GREY, loc="right", pad=6, x=0.98)
+        ax.set_title(rest, fontsize=10, color=GRAY, loc="right", pad=6, x=0.98)
     return picture
 
 

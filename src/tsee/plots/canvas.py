@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "DPI", "FAINT", "GREY", "INK", "UNLABELED", "check_path", "new_figure", "save"]
+__all__ = ["COLORS", "DPI", "FAINT", "GRAY", "INK", "UNLABELED", "check_path", "new_figure", "save"]
 
 # Ten colors for a white background. In normal vision and in red, green and blue color blindness (Machado et al. 2009),
 # no two are closer than 0.095 in OKLab; the usual tab10 has a pair at 0.007. The first few are the farthest apart.
@@ -20,7 +20,7 @@ COLORS = ["#526db0", "#ff8804", "#06c9ff", "#c93f4e", "#24475e"]
 COLORS += ["#7b4113", "#86b977", "#702dab", "#009891", "#e898c7"]
 UNLABELED = "#c9ccd1"
 # Titles and names; numbers along axes; grid lines.
-INK, GREY, FAINT = "#24292f", "#6b727a", "#e4e7eb"
+INK, GRAY, FAINT = "#24292f", "#6b727a", "#e4e7eb"
 # The resolution of a file, in pixels per inch.
 DPI = 300
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tsee.plots.canvas import COLORS, FAINT, GREY
+from tsee.plots.canvas import COLORS, FAINT, GRAY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +43,8 @@ def draw_lines(ax: Axes, lines: list[Line]) -> None:
     ax.grid(axis="y", color=FAINT, linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.spines["bottom"].set_color(GREY)
-    ax.tick_params(axis="both", length=0, labelsize=9, colors=GREY)
+    ax.spines["bottom"].set_color(GRAY)
+    ax.tick_params(axis="both", length=0, labelsize=9, colors=GRAY)
     ax.tick_params(axis="x", length=3)
 
 

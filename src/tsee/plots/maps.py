@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsee.plots.canvas import GREY, INK, PathLike, check_path, new_figure, save
+from tsee.plots.canvas import GRAY, INK, PathLike, check_path, new_figure, save
 from tsee.plots.coloring import MOST_CLASSES, Coloring, Floats, color_by
 from tsee.plots.inputs import check_labels, check_map, named_maps
 from tsee.plots.naming import name_classes
@@ -166,7 +166,7 @@ def compare(
         ax.set_title(name, fontsize=13, color=INK, pad=6 if errors is None else 20)
         if errors is not None:
             text = f"{k}-NN error {100 * errors[name]:.1f} %"
-            ax.text(0.5, 1.01, text, transform=ax.transAxes, ha="center", va="bottom", fontsize=10, color=GREY)
+            ax.text(0.5, 1.01, text, transform=ax.transAxes, ha="center", va="bottom", fontsize=10, color=GRAY)
     if title is not None:
         figure.suptitle(title, fontsize=15, color=INK)
     if legend and coloring.scale is not None:
