@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -85,10 +86,9 @@ def embed(
     chosen = _choose(adata, use_rep)
     rows = _representation(adata, chosen)
     estimator.set_params(**parameters).fit(rows)
+    positions = estimator.transform(rows) if estimator.map_.embedding is None else estimator.embedding_.copy()
     if chosen == "X" and adata.var_names.is_unique:
         estimator.adopt(replace(estimator.map_, feature_names=tuple(str(name) for name in adata.var_names)))
-    fitted = fitted_map(estimator)
-    positions = fitted.place(rows) if fitted.embedding is None else fitted.embedding
     _write(adata, positions, _facts(estimator, chosen), key_added)
     return estimator
 
@@ -131,12 +131,14 @@ def place(adata: Any, model: Any, *, use_rep: str | None = None, key_added: str 
     X = _representation(adata, chosen)
     if chosen == "X" and names is not None:
         X = _columns(X, _positions(adata, names))
+        # The names have been compared; the matrix has none to compare again.
+        model = copy.copy(model).adopt(replace(model.map_, feature_names=None))
     elif X.shape[1] != fitted.n_features:
         raise ValueError(
             f"{chosen!r} has {X.shape[1]} columns, but the model was fitted with {fitted.n_features}: pass the "
             f"'use_rep' that it was fitted with. adata has {_present(adata)}."
         )
-    _write(adata, fitted.place(X), _facts(model, chosen), key_added)
+    _write(adata, np.asarray(model.transform(X)), _facts(model, chosen), key_added)
 
 
 def _check_anndata(adata: Any) -> None:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -368,6 +368,10 @@ class Exemplars:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copied and pickled without the index, which is made again when it is needed."""
+        return {name: value for name, value in vars(self).items() if name != "index"}
 
     @cached_property
     def index(self) -> Index:

@@ -13,6 +13,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+import tsee.threads  # noqa: F401 - forked processes are safe from here on
 from tsee.data import blocks, check_matrix, dense
 from tsee.distributed import all_gather
 from tsee.exceptions import ModelError, RowError
@@ -23,7 +24,6 @@ from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
 from tsee.placement.refined import refined_positions
 from tsee.preprocessing import Inputs, Preprocessing
-from tsee.threads import survive_fork
 
 __all__ = ["FittedMap", "History", "Placement", "fitted_map", "place_rows"]
 
@@ -148,7 +148,6 @@ class FittedMap:
         ndarray of shape (n,), float32
             The share of the rows of ``fit`` that are nearer to their nearest exemplars.
         """
-        survive_fork()
         exemplars = self._known_exemplars("novelty")
         assert self.novelty_reference is not None
         X = check_matrix(X, self.n_features)
@@ -198,7 +197,7 @@ class FittedMap:
         """
         fitted = self
         if fitted.exemplars is not None and fitted.exemplars.positions is None:
-            positions = forward_positions(fitted.network, fitted.exemplars.inputs)
+            positions = forward_positions(fitted.network, fitted.exemplars.inputs).clone()  # no inference tensor
             fitted = replace(fitted, exemplars=replace(fitted.exemplars, positions=positions))
         embedding = None
         if inputs is not None:
@@ -357,7 +356,6 @@ def fitted_map(model: Any) -> FittedMap:
 
 def place_rows(fitted: FittedMap, X: Any, how: str | None) -> np.ndarray:
     """What `FittedMap.place` returns, for rows that have been checked."""
-    survive_fork()
     positions = np.empty((X.shape[0], fitted.n_components), dtype=np.float32)
     inputs = Inputs(X, fitted.preprocessing)
     for rows in blocks(X.shape[0], PLACED_ROWS):

@@ -1,4 +1,4 @@
-"""Threads after a fork."""
+"""Threads after a fork: importing this module makes forked processes safe."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import os
 
 import torch
 
-__all__ = ["survive_fork"]
-
-_process = os.getpid()
+__all__: list[str] = []
 
 
-def survive_fork() -> None:
-    """In a process that was forked after tsee was imported, let torch compute with one thread.
+def _compute_alone() -> None:
+    """Let torch compute with one thread.
 
     The threads that torch started in the parent do not exist in the child, which would wait for them forever.
     """
-    global _process
-    if os.getpid() != _process:
-        torch.set_num_threads(1)
-        _process = os.getpid()
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_compute_alone)

@@ -30,7 +30,6 @@ from tsee.networks import folded
 from tsee.objectives import Objective
 from tsee.persistence import save_model
 from tsee.preprocessing import Inputs, fit_preprocessing
-from tsee.threads import survive_fork
 from tsee.training.checkpoint import Checkpoint, saved_seed
 from tsee.training.plan import Plan, resolve_device
 from tsee.training.reading import read_batches
@@ -97,7 +96,6 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self
         """
         check_parameters(self)
-        survive_fork()
         rows, names = self._check_data(X)
         plan = self._plan(rows.shape[0])
         preprocessing = fit_preprocessing(
@@ -139,8 +137,9 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             delattr(holder, name)
         rows = check_rows(holder, X, reset=True)
         n_features = rows.shape[1]
-        if all_max(n_features) != n_features or -all_max(-n_features) != n_features:
-            raise ValueError(f"X has {n_features} features in process {rank()}, unlike in another process.")
+        most, fewest = all_max(n_features), -all_max(-n_features)  # both on every process, or one would wait
+        if most != fewest:
+            raise ValueError(f"X has {n_features} features in process {rank()}, but not in every other process.")
         if n_features < self.n_components:
             warn(
                 f"X has {n_features} feature(s), fewer than the {self.n_components} dimensions of the map.", DataWarning
