@@ -250,3 +250,17 @@ def test_a_lost_peer_ends_in_an_error(peers):
     finally:
         for process in processes:
             process.kill()
+
+
+def test_every_process_says_that_the_numbers_of_features_differ(peers):
+    script = """
+    import numpy as np
+    from tsee import DtSEE
+    try:
+        DtSEE(max_epochs=1).fit(np.random.default_rng(0).normal(size=(40, 5 + rank)))
+    except ValueError as error:
+        print(error)
+    """
+    first, second = peers.run(script, 2, timeout=120)
+    assert "X has 5 features in process 0" in first
+    assert "X has 6 features in process 1" in second
