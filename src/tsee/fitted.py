@@ -30,6 +30,8 @@ __all__ = ["FittedMap", "History", "Placement", "fitted_map", "place_rows"]
 Placement: TypeAlias = Literal["refined", "forward"]
 
 PLACEMENTS = ("refined", "forward")
+# The methods, and whether each has exemplars.
+METHODS = {"DtSEE": True, "HotSEE": True, "PtSNE": False, "HotSNE": False}
 NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork)}
 # Rows whose inputs are in memory while rows are placed.
 PLACED_ROWS = 2**14
@@ -214,12 +216,16 @@ class FittedMap:
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The map as a description that JSON can hold, and named tensors; `from_tensors` restores it."""
         preprocessing, exemplars, history = self.preprocessing, self.exemplars, self.history
+        kind = type(self.network).__name__
+        ours = NETWORKS.get(kind) is type(self.network)
+        if not ours and kind in NETWORKS:
+            kind = f"{type(self.network).__module__}.{kind}"
         description = {
             "method": self.method,
             "n_components": self.n_components,
             "n_features": self.n_features,
             "feature_names": None if self.feature_names is None else list(self.feature_names),
-            "network": {"kind": type(self.network).__name__, "config": getattr(self.network, "config", None)},
+            "network": {"kind": kind, "config": self.network.config if ours else None},
             "scale": preprocessing.scale,
             "perplexity": self.perplexity,
             "placement": self.placement,

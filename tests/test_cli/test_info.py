@@ -41,7 +41,7 @@ def test_info_as_json(run, model, tmp_path):
 
 
 def test_a_model_without_positions_of_its_rows(run, model_without_positions):
-    assert "embedding" not in tsee.persistence.describe(model_without_positions)["shapes"]
+    assert "embedding" not in tsee.persistence.read_model(model_without_positions).tensors
     lines = dict(line.split(maxsplit=1) for line in run("info", model_without_positions).stdout.splitlines())
     assert lines["rows"] == "unknown: their positions were not kept"
     assert lines["dimensions"] == "2"

@@ -26,37 +26,33 @@ def info(model: Path, as_json: bool) -> None:
 
 def _facts(folder: Path) -> dict[str, Any]:
     from tsee.estimators import METHODS
-    from tsee.exceptions import ModelError
-    from tsee.persistence import describe
+    from tsee.estimators.loading import configured
+    from tsee.persistence import read_model
 
-    config = describe(folder)
-    named = {estimator.__name__: (method, estimator) for method, estimator in METHODS.items()}
-    if config["method"] not in named:
-        raise ModelError(
-            f"The model in {str(folder)!r} is a {config['method']!r}, which this version of tsee does not know."
-        )
-    method, estimator = named[config["method"]]
+    saved = read_model(folder)
+    config, tensors = saved.config, saved.tensors
+    estimator = type(configured(folder, saved))
+    method = next(name for name, known in METHODS.items() if known is estimator)
     defaults = estimator().get_params(deep=False)
     losses = config["history"]["loss"]
-    embedding = config["shapes"].get("embedding")
-    exemplars = config["shapes"].get("exemplars.inputs")
+    embedding, exemplars = tensors.get("embedding"), tensors.get("exemplars.inputs")
     return {
         "model": str(folder),
         "method": method,
         "tsee_version": config["tsee_version"],
-        "saved": datetime.fromtimestamp(config["saved"]).astimezone().isoformat(timespec="seconds"),
-        "rows": None if embedding is None else embedding[0],
+        "saved": datetime.fromtimestamp(saved.saved).astimezone().isoformat(timespec="seconds"),
+        "rows": None if embedding is None else len(embedding),
         "features": config["n_features"],
         "feature_names": config["feature_names"],
         "dimensions": config["n_components"],
-        "exemplars": None if exemplars is None else exemplars[0],
+        "exemplars": None if exemplars is None else len(exemplars),
         "placement": config["parameters"].get("placement") or config["placement"],
         "perplexity": config["perplexity"],
         "epochs": len(losses),
         "loss": losses[-1] if losses else None,
         "network": config["network"]["kind"],
         "parameters": {name: value for name, value in config["parameters"].items() if not _same(value, defaults[name])},
-        "bytes": config["bytes"],
+        "bytes": saved.n_bytes,
     }
 
 

@@ -9,12 +9,14 @@ import torch
 from torch import nn
 
 from tsee.estimators import ESTIMATORS
+from tsee.estimators.base import ParametricMap
+from tsee.estimators.parameters import check_parameters
 from tsee.exceptions import ModelError
 from tsee.fitted import FittedMap
-from tsee.persistence import inconsistent, read_model
+from tsee.persistence import SavedModel, inconsistent, read_model
 from tsee.training.plan import resolve_device
 
-__all__ = ["load"]
+__all__ = ["configured", "load"]
 
 
 def load(path: str | PathLike[str], *, network: nn.Module | None = None, device: str | torch.device = "auto") -> Any:
@@ -48,20 +50,28 @@ def load(path: str | PathLike[str], *, network: nn.Module | None = None, device:
     >>> bool((again.transform(X) == see.transform(X)).all())
     True
     """
-    config, tensors = read_model(path)
-    kind = config.get("method")
-    if kind not in ESTIMATORS:
-        raise ModelError(f"The model in {str(path)!r} is a {kind!r}, which this version of tsee does not know.")
+    saved = read_model(path)
+    estimator = configured(path, saved)
     device = resolve_device(device)
     try:
-        fitted = FittedMap.from_tensors(config, tensors, network=network, device=device)
-        parameters = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in config["parameters"].items()
-        }
-        if network is not None:
-            parameters["network"] = network
-        return ESTIMATORS[kind](**parameters).adopt(fitted)
+        fitted = FittedMap.from_tensors(saved.config, saved.tensors, network=network, device=device)
     except ModelError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
         raise inconsistent(path, error) from error
+    if network is not None:
+        estimator.set_params(network=network)
+    return estimator.adopt(fitted)
+
+
+def configured(path: str | PathLike[str], saved: SavedModel) -> ParametricMap:
+    """The estimator that a model was saved from, with its parameters, but not fitted."""
+    parameters = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in saved.config["parameters"].items()
+    }
+    try:
+        estimator: ParametricMap = ESTIMATORS[saved.config["method"]](**parameters)
+        check_parameters(estimator)
+    except (TypeError, ValueError) as error:
+        raise inconsistent(path, error) from error
+    return estimator

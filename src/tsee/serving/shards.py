@@ -17,7 +17,7 @@ from tsee.files.atomic import replacing
 from tsee.files.errors import listed
 from tsee.files.opening import data_files, is_zarr
 from tsee.files.writing import can_write
-from tsee.persistence import describe
+from tsee.persistence import read_model
 from tsee.progress import progress_bar
 from tsee.serving.matching import ReadOptions, open_matching
 from tsee.serving.placing import check_novelty, load_model, place_table
@@ -236,5 +236,5 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
 
 def _fingerprint(model: Path) -> str:
     """A checksum that identifies a saved model."""
-    checksum: str = describe(model)["config_checksum"]
+    checksum: str = read_model(model).config["config_checksum"]
     return checksum

@@ -10,26 +10,52 @@ import hashlib
 import json
 import os
 import shutil
+from dataclasses import dataclass
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import safetensors
 import safetensors.torch
-import torch
 from torch import Tensor
 
 from tsee.exceptions import ModelError
 from tsee.files.errors import obstacle
 from tsee.fitted import FittedMap
+from tsee.persistence.checks import check_model
+from tsee.persistence.plain import plain
 
-__all__ = ["CONFIG", "TENSORS", "check_target", "describe", "inconsistent", "plain", "read_model", "save_model"]
+__all__ = ["CONFIG", "TENSORS", "SavedModel", "check_target", "inconsistent", "read_model", "save_model"]
 
 FORMAT = "tsee-model"
 FORMAT_VERSION = 3
 CONFIG, TENSORS = "config.json", "model.safetensors"
+# The names of a million features take a tenth of it.
+MAX_CONFIG_BYTES = 2**28
+# How often a model is read again if it was replaced in the meantime.
+READINGS = 5
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A saved model, checked and in memory: what happens to its files afterwards does not change it.
+
+    Attributes
+    ----------
+    config : dict
+        The content of ``config.json``.
+    tensors : dict of str to Tensor
+        The content of ``model.safetensors``.
+    n_bytes : int
+        The size of both files.
+    saved : float
+        When they were written, in seconds since 1970.
+    """
+
+    config: dict[str, Any]
+    tensors: dict[str, Tensor]
+    n_bytes: int
+    saved: float
 
 
 def save_model(fitted: FittedMap, parameters: dict[str, Any], path: str | PathLike[str]) -> None:
@@ -47,7 +73,11 @@ def save_model(fitted: FittedMap, parameters: dict[str, Any], path: str | PathLi
         "checksum": hashlib.sha256(tensors).hexdigest(),
     }
     config["config_checksum"] = _config_checksum(config)
-    content = json.dumps(config, indent=2, allow_nan=False).encode()
+    content = json.dumps(config, indent=2).encode()
+    try:
+        check_model(json.loads(content), named_tensors)  # nothing is written that could not be read back
+    except ValueError as error:
+        raise ModelError(f"The model cannot be saved, since it is not usable ({error}): fit it again.") from error
     try:
         _recover(target)
         _check_replaceable(target)
@@ -67,19 +97,31 @@ def save_model(fitted: FittedMap, parameters: dict[str, Any], path: str | PathLi
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def read_model(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The configuration and the tensors of a model folder, after a check that they are as they were saved."""
-    folder, config = _open(path)
+def read_model(path: str | PathLike[str]) -> SavedModel:
+    """Read a model folder into memory, and check that it is as it was saved and that its parts fit together."""
+    for reading in range(1, READINGS + 1):
+        folder = _folder_of(path)
+        before = _version(folder)
+        try:
+            content, data, saved = _read_files(folder)
+            config = _parse_config(folder, content)
+            if hashlib.sha256(data).hexdigest() != config.get("checksum"):
+                raise ModelError(f"{TENSORS} in {str(path)!r} is damaged: it is not the file that was saved there.")
+            break
+        except ModelError:
+            if reading == READINGS or before == _version(_folder_of(path)):
+                raise  # otherwise a save has just replaced the folder
     try:
-        return config, safetensors.torch.load_file(folder / TENSORS)
-    except safetensors.SafetensorError as error:
+        tensors = safetensors.torch.load(data)
+        check_model(config, tensors)
+    except Exception as error:  # safetensors and torch raise any kind of error on a forged header
         raise inconsistent(path, error) from error
+    return SavedModel(config, tensors, len(content) + len(data), saved)
 
 
 def inconsistent(path: str | PathLike[str], error: Exception) -> ModelError:
     """The error to raise if the parts of a model do not fit together."""
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    return ModelError(f"The model in {str(path)!r} is inconsistent ({reason}): save it again.")
+    return ModelError(f"The model in {str(path)!r} is inconsistent ({_first_line(error)}): save it again.")
 
 
 def check_target(path: str | PathLike[str]) -> None:
@@ -91,72 +133,52 @@ def check_target(path: str | PathLike[str]) -> None:
         raise _unwritable(path, reason)
 
 
-def describe(path: str | PathLike[str]) -> dict[str, Any]:
-    """The description of a saved model, without loading it; a network of the user's own is not needed.
-
-    Parameters
-    ----------
-    path : str or path
-        The folder.
-
-    Returns
-    -------
-    dict
-        The content of ``config.json``; as ``shapes``, the shape of each tensor in ``model.safetensors``; as ``bytes``,
-        the size of both files; and as ``saved``, when they were written, in seconds since 1970.
-    """
-    folder, config = _open(path)
-    with safetensors.safe_open(folder / TENSORS, framework="numpy") as tensors:
-        shapes = {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
-    files = [(folder / name).stat() for name in (CONFIG, TENSORS)]
-    return {
-        **config,
-        "shapes": shapes,
-        "bytes": sum(file.st_size for file in files),
-        "saved": max(file.st_mtime for file in files),
-    }
-
-
-def plain(value: Any) -> Any:
-    """A parameter as JSON can hold it; None for anything else (a network, a generator)."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, torch.device):
-        return str(value)
-    return value if isinstance(value, bool | int | float | str) else None
-
-
-def _open(path: str | PathLike[str]) -> tuple[Path, dict[str, Any]]:
-    """The folder that holds the model, and its configuration, after a check that both files are as they were saved."""
+def _folder_of(path: str | PathLike[str]) -> Path:
+    """The folder that holds the model: its own, or the one beside it if a save was cut off between its two renames."""
     folder = Path(path).resolve()
-    if not folder.exists() and _beside(folder, "replaced").exists():
-        folder = _beside(folder, "replaced")  # a save was cut off between its two renames
-    config = _read_config(folder)
-    if _checksum(folder / TENSORS) != config.get("checksum"):
-        raise ModelError(f"{TENSORS} in {str(path)!r} is damaged: it is not the file that was saved there.")
-    return folder, config
+    return _beside(folder, "replaced") if not folder.exists() and _beside(folder, "replaced").exists() else folder
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
-    if not (folder / CONFIG).is_file() or not (folder / TENSORS).is_file():
+def _version(folder: Path) -> tuple[int, int] | None:
+    """Tells a folder from one that has replaced it."""
+    try:
+        return folder.stat().st_ino, folder.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def _read_files(folder: Path) -> tuple[bytes, bytes, float]:
+    """The bytes of both files, and when they were written."""
+    paths = [folder / CONFIG, folder / TENSORS]
+    if not all(path.is_file() for path in paths):
         raise ModelError(
             f"{str(folder)!r} is not a tsee model: a folder with {CONFIG} and {TENSORS}, as save() writes it, "
             "was expected."
         )
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ModelError(f"{CONFIG} in {str(folder)!r} is damaged: {error}.") from error
+        facts = [path.stat() for path in paths]
+        if facts[0].st_size > MAX_CONFIG_BYTES:
+            raise ModelError(f"{CONFIG} in {str(folder)!r} is damaged: it has {facts[0].st_size:,} bytes.")
+        config, tensors = (path.read_bytes() for path in paths)
+    except OSError as error:
+        raise ModelError(f"The model in {str(folder)!r} cannot be read ({error.strerror or error}).") from error
+    return config, tensors, max(fact.st_mtime for fact in facts)
+
+
+def _parse_config(folder: Path, content: bytes) -> dict[str, Any]:
+    try:
+        config = json.loads(content.decode("utf-8"))
+        checksum = _config_checksum(config) if isinstance(config, dict) else None
+    except (ValueError, RecursionError) as error:  # also text that is not UTF-8, endless numbers, nested brackets
+        raise ModelError(f"{CONFIG} in {str(folder)!r} is damaged: {_first_line(error)}.") from error
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ModelError(f"{str(folder)!r} is not a tsee model: its {CONFIG} does not say that it is one.")
     if config.get("format_version") != FORMAT_VERSION:
         raise ModelError(
-            f"The model in {str(folder)!r} has format {config.get('format_version')!r}, and this tsee reads "
-            f"format {FORMAT_VERSION}: install the tsee that wrote it ({config.get('tsee_version')}) or a newer one."
+            f"The model in {str(folder)!r} has format {config.get('format_version')!r:.40}, and this tsee reads format "
+            f"{FORMAT_VERSION}: install the tsee that wrote it ({config.get('tsee_version')!s:.40}) or a newer one."
         )
-    if config.get("config_checksum") != _config_checksum(config):
+    if config.get("config_checksum") != checksum:
         raise ModelError(f"{CONFIG} in {str(folder)!r} is damaged: it is not the file that was saved there.")
     return config
 
@@ -203,6 +225,5 @@ def _config_checksum(config: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".: ")
