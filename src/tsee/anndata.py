@@ -15,7 +15,7 @@ from tsee.files.errors import listed
 from tsee.files.h5ad import rows_of
 from tsee.files.rows import ChosenColumns, Rows
 from tsee.fitted import fitted_map
-from tsee.persistence import plain
+from tsee.values import plain
 
 __all__ = ["embed", "place"]
 

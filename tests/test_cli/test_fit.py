@@ -309,3 +309,22 @@ def test_settings_for_speed(run, folder, tmp_path):
     assert (model.hidden_layers, model.refinement) == ((128, 128, 128), 7)
     result = run(*given, "--method", "pt-sne", code=2)
     assert "pt-sne has no settings for speed" in result.stderr
+
+
+def test_a_full_disk_at_the_end_loses_nothing(run, folder, tmp_path, quick, monkeypatch):
+    """The state of the fit stays until the model is safe."""
+    monkeypatch.setattr("tsee.training.checkpoint.INTERVAL", 0.0)
+    state = tmp_path / "state" / "checkpoint.safetensors"
+    given = ["fit", folder / "flowers.npy", "-o", tmp_path / "model", "--checkpoint", tmp_path / "state", *quick]
+
+    def full_disk(*arguments):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.rename", full_disk)
+        assert "No space left on device" in run(*given, code=1).stderr
+    assert state.exists()
+    assert "--resume" in run(*given, code=2).stderr
+    run(*given, "--resume")
+    assert not state.exists()
+    assert tsee.load(tmp_path / "model").n_iter_ == 1

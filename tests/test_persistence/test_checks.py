@@ -178,7 +178,7 @@ TENSORS = {
     ),
     "a double embedding": (change_of("embedding", torch.Tensor.double), "'embedding' has type torch.float64"),
     "one more tensor": (lambda tensors: {**tensors, "more": torch.zeros(3)}, "'more' is not part of a model"),
-    "a weight less": (without(WEIGHT), "is not as the config of the network has it"),
+    "a weight less": (without(WEIGHT), "more weights than the file"),
     "a weight more": (lambda tensors: {**tensors, "network.more": torch.zeros(3)}, "is not as the config"),
     "another weight": (change_of(WEIGHT, lambda t: t[:, :-1].contiguous()), "is not as the config"),
     "a weight of NaN": (change_of(WEIGHT, set_first(math.nan)), "holds NaN or infinity"),

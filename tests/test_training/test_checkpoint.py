@@ -13,7 +13,7 @@ import safetensors.torch
 import torch
 from sklearn.datasets import load_digits
 
-from tsee import DtSEE, HotSEE, HotSNE, PtSNE, load
+from tsee import DtSEE, HotSEE, HotSNE, ModelError, PtSNE, load
 from tsee.batches import Store
 from tsee.exceptions import CheckpointError, TrainingWarning
 from tsee.training import checkpoint
@@ -75,7 +75,9 @@ def test_it_ends_the_same_to_the_bit(cls, changes, epoch, batch, X, tmp_path, mo
     assert see.history_["loss"] == whole.history_["loss"]
     np.testing.assert_array_equal(see.transform(X), whole.transform(X))
     np.testing.assert_array_equal(see.embedding_, whole.embedding_)
-    assert not (tmp_path / "checkpoint.safetensors").exists()  # a fit that is done leaves none
+    assert (tmp_path / "checkpoint.safetensors").exists()  # in case the model cannot be saved
+    see.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == ["model"]
 
 
 def test_a_network_that_draws_at_random_is_resumed_too(X, tmp_path, monkeypatch):
@@ -125,32 +127,159 @@ def test_a_state_of_another_fit_is_refused(X, tmp_path, monkeypatch):
     for see, data, what in (
         (quick(checkpoint=tmp_path, perplexity=5.0), X, "perplexity is 10.0, not 5.0"),
         (quick(checkpoint=tmp_path), X[:500], "n_rows is 600, not 500"),
-        (quick(checkpoint=tmp_path), X * 2, "scale is"),
         (quick(HotSEE, checkpoint=tmp_path), X, "estimator is 'DtSEE', not 'HotSEE'"),
         (quick(checkpoint=tmp_path).set_params(random_state=1), X, "seed is"),
     ):
         with pytest.raises(CheckpointError, match=f"belongs to another fit .*{what}.*: choose another folder"):
             see.fit(data)
+    for data in (X * 2, X[::-1], X.astype(np.float32)):
+        with pytest.raises(CheckpointError, match="belongs to a fit of other data: choose another folder"):
+            quick(checkpoint=tmp_path).fit(data)
     assert path.read_bytes() == before
 
 
 def test_a_damaged_state_is_refused(X, tmp_path, monkeypatch):
     path = left(X, tmp_path, monkeypatch)
     content = path.read_bytes()
-    for damaged in (content[:1000], content[: len(content) // 2], b"", b"PK" + content, os.urandom(2000)):
+    odd = bytearray(content)
+    odd[-1] ^= 1
+    for damaged in (bytes(odd), content[:1000], content[: len(content) // 2], b"", b"PK" + content, os.urandom(2000)):
         path.write_bytes(damaged)
         with pytest.raises(CheckpointError, match="is damaged .* remove it to start over"):
             quick(checkpoint=tmp_path).fit(X)
 
 
+def read(path):
+    """What a state says, and its tensors."""
+    with safetensors.safe_open(path, framework="pt") as file:
+        return json.loads(file.metadata()["state"]), safetensors.torch.load(path.read_bytes())
+
+
+def forge(path, content, tensors):
+    """A state that somebody wrote who knows the format: its checksum is right."""
+    tensors = {name: value.contiguous() for name, value in tensors.items()}
+    text = json.dumps(content)
+    metadata = {"state": text, "checksum": checkpoint._checksum(text, tensors)}
+    safetensors.torch.save_file(tensors, path, metadata)
+
+
 def test_a_state_of_another_version_is_refused(X, tmp_path, monkeypatch):
     path = left(X, tmp_path, monkeypatch)
-    with safetensors.safe_open(path, framework="pt") as file:
-        said = json.loads(file.metadata()["state"])
-    said["format"] = "tsee-checkpoint-0"
-    safetensors.torch.save_file(safetensors.torch.load_file(path), path, {"state": json.dumps(said)})
+    content, tensors = read(path)
+    forge(path, {**content, "format": "tsee-checkpoint-0"}, tensors)
     with pytest.raises(CheckpointError, match="another version"):
         quick(checkpoint=tmp_path).fit(X)
+
+
+def in_run(**changes):
+    return lambda content, tensors: content["run"].update(changes)
+
+
+def in_tensors(name, function):
+    return lambda content, tensors: tensors.update({name: function(tensors.get(name))})
+
+
+def with_nan(tensor):
+    tensor = tensor.clone()
+    tensor.view(-1)[0] = np.nan
+    return tensor
+
+
+WEIGHT = "network.network.layers.0.weight"
+FORGERIES = {
+    "a stage that does not exist": lambda content, tensors: content.update(stage=7),
+    "the refinement": lambda content, tensors: content.update(stage=1),
+    "a later stage": lambda content, tensors: content.update(stage=2),
+    "another placement": lambda content, tensors: content.update(placement="beside"),
+    "refined without positions": lambda content, tensors: content.update(placement="refined"),
+    "an epoch less": in_run(epoch=1),
+    "an epoch as text": in_run(epoch="2"),
+    "more steps": in_run(step=10**6),
+    "a step below 0": in_run(step=-1),
+    "a loss of infinity": in_run(loss=[np.inf, 1.0]),
+    "losses as text": in_run(loss=["a", "b"]),
+    "one entry more": in_run(more=1),
+    "another history": lambda content, tensors: content["history"].update(loss=[1.0]),
+    "no identity": lambda content, tensors: content.update(identity=None),
+    "no threads": lambda content, tensors: content.update(n_threads=0),
+    "a weight of NaN": in_tensors(WEIGHT, with_nan),
+    "a double weight": in_tensors(WEIGHT, torch.Tensor.double),
+    "a smaller weight": in_tensors(WEIGHT, lambda t: t[1:]),
+    "no weight": lambda content, tensors: tensors.pop(WEIGHT),
+    "one weight more": in_tensors("network.more", lambda t: torch.zeros(3)),
+    "good weights of NaN": in_tensors(WEIGHT.replace("network.", "ended.", 1), with_nan),
+    "moments of NaN": in_tensors("optimizer.0.exp_avg", with_nan),
+    "moments of another size": in_tensors("optimizer.0.exp_avg_sq", lambda t: t[1:]),
+    "moments of a weight that does not exist": in_tensors("optimizer.99.step", lambda t: torch.zeros(())),
+    "positions too early": in_tensors("positions", lambda t: torch.zeros(600, 2)),
+}
+
+
+@pytest.fixture(scope="module")
+def state(X, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "INTERVAL", 0.0)
+        return left(X, tmp_path_factory.mktemp("state"), patch)
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_a_forged_state_is_refused(what, X, state, tmp_path):
+    content, tensors = read(state)
+    assert content["run"]["epoch"] == 2
+    FORGERIES[what](content, tensors)
+    forge(tmp_path / "checkpoint.safetensors", content, tensors)
+    with pytest.raises(CheckpointError, match=r"is damaged \(.*\): remove it to start over") as caught:
+        quick(checkpoint=tmp_path).fit(X)
+    assert "\n" not in str(caught.value)
+
+
+def test_random_damage_is_refused(X, state, tmp_path):
+    """Flipped bits, cuts, and bytes that are missing or too many."""
+    rng, content = np.random.default_rng(0), state.read_bytes()
+    path = tmp_path / "checkpoint.safetensors"
+    for _ in range(60):
+        damaged = bytearray(content)
+        at = int(rng.integers(len(content))) if rng.random() < 0.5 else int(rng.integers(2000))
+        match rng.integers(4):
+            case 0:
+                damaged[at] ^= 1 << int(rng.integers(8))
+            case 1:
+                del damaged[at:]
+            case 2:
+                del damaged[at : at + int(rng.integers(1, 9))]
+            case 3:
+                damaged[at:at] = rng.bytes(int(rng.integers(1, 9)))
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError):
+            checkpoint.Checkpoint(tmp_path, {}).read()
+
+
+def test_a_state_that_is_not_a_file_is_refused(X, tmp_path):
+    (tmp_path / "checkpoint.safetensors").mkdir()
+    with pytest.raises(CheckpointError, match="it is not a file"):
+        quick(checkpoint=tmp_path).fit(X)
+
+
+def test_the_state_stays_until_the_model_is_safe(X, tmp_path, monkeypatch):
+    """A full disk at the end loses nothing, and the state of a fit that has ended is in nobody's way."""
+    see = quick(checkpoint=tmp_path / "state").fit(X)
+    state = tmp_path / "state" / "checkpoint.safetensors"
+
+    def full_disk(*arguments):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", full_disk)
+        with pytest.raises(ModelError):
+            see.save(tmp_path / "model")
+    assert state.exists()
+    again = quick(checkpoint=tmp_path / "state").fit(X)  # as a new process would
+    np.testing.assert_array_equal(again.embedding_, see.embedding_)
+    other = quick(checkpoint=tmp_path / "state", perplexity=5.0).fit(X)
+    again.save(tmp_path / "model")
+    assert state.exists()  # it is of another fit by now
+    other.save(tmp_path / "other")
+    assert not state.exists()
 
 
 def test_a_folder_that_cannot_be_written_is_reported(X, tmp_path):
@@ -193,13 +322,19 @@ def test_a_real_process_that_is_killed(number, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model").embedding_, whole.embedding_)
 
 
-def test_another_number_of_threads_is_told(X, tmp_path, monkeypatch):
-    path = left(X, tmp_path, monkeypatch)
-    with safetensors.safe_open(path, framework="pt") as file:
-        content = json.loads(file.metadata()["state"])
+def test_another_number_of_threads_is_told(X, state, tmp_path):
+    content, tensors = read(state)
     assert content["n_threads"] == torch.get_num_threads()
     content["n_threads"] += 3
-    safetensors.torch.save_file(safetensors.torch.load_file(path), path, {"state": json.dumps(content)})
+    forge(tmp_path / "checkpoint.safetensors", content, tensors)
     expected = f"a process with {content['n_threads']} threads, and this one has {torch.get_num_threads()}"
     with pytest.warns(TrainingWarning, match=expected):
+        quick(checkpoint=tmp_path).fit(X)
+
+
+def test_another_number_of_processes_is_told(X, state, tmp_path):
+    content, tensors = read(state)
+    content["identity"]["n_processes"] = 4
+    forge(tmp_path / "checkpoint.safetensors", content, tensors)
+    with pytest.raises(CheckpointError, match=r"a fit of 4 process\(es\), and this one has 1: start as many processes"):
         quick(checkpoint=tmp_path).fit(X)

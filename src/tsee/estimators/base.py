@@ -30,7 +30,7 @@ from tsee.networks import folded
 from tsee.objectives import Objective
 from tsee.persistence import save_model
 from tsee.preprocessing import Inputs, fit_preprocessing
-from tsee.training.checkpoint import Checkpoint, saved_seed
+from tsee.training.checkpoint import Checkpoint, data_digest, saved_seed
 from tsee.training.plan import Plan, resolve_device
 from tsee.training.reading import read_batches
 from tsee.training.stages import Session, Stage, Train, run_stages
@@ -62,6 +62,9 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     random_state: int | np.random.RandomState | None
     checkpoint: str | PathLike[str] | None
     verbose: bool
+
+    # Where the state of the last fit was kept, until the model is saved.
+    _checkpoint: Checkpoint | None = None
 
     map_: FittedMap
     n_features_in_: int
@@ -104,7 +107,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         inputs = Inputs(rows, preprocessing)
         network = self._make_network(inputs.shape[1], plan.generator).to(plan.device)
         check_network(network, inputs[0:2].to(plan.device), self.n_components)
-        checkpoint = self._open_checkpoint(plan, rows.shape[1], preprocessing.scale)
+        checkpoint = self._open_checkpoint(plan, rows)
         resumed = None if checkpoint is None else checkpoint.read()
         exemplars = self._choose_exemplars(inputs, plan)
         objective = self._make_objective(exemplars, plan, rows.shape[0])
@@ -126,8 +129,9 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             kept = store.columns.get("inputs", inputs) if isinstance(store, MemoryStore) else None
             fitted = fitted.calibrated(rows, plan.start, kept, self._placement)
         if checkpoint is not None and fitted.history.complete:
-            checkpoint.remove()
+            checkpoint.finish()
         # Set only now: a fit that fails leaves the previous one unchanged.
+        self._checkpoint = checkpoint
         return self.adopt(fitted)
 
     def _check_data(self, X: Any) -> tuple[Any, tuple[str, ...] | None]:
@@ -165,11 +169,11 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             verbose=bool(self.verbose),
         )
 
-    def _open_checkpoint(self, plan: Plan, n_features: int, scale: float) -> Checkpoint | None:
+    def _open_checkpoint(self, plan: Plan, rows: Any) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_LEARNED}
-        facts = {"estimator": type(self).__name__, "n_features": n_features, "scale": f"{scale:.6g}"}
+        facts = {"estimator": type(self).__name__, "n_features": rows.shape[1], "data": data_digest(rows)}
         return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
 
     def adopt(self, fitted: FittedMap) -> Self:
@@ -313,7 +317,8 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder of ``config.json`` and ``model.safetensors``.
 
-        An existing model there is replaced completely or, if anything goes wrong, left as it was.
+        An existing model there is replaced completely or, if anything goes wrong, left as it was. Once the model is
+        safe, the state of its fit is removed from the folder ``checkpoint``, if it has one.
 
         Parameters
         ----------
@@ -330,6 +335,8 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "checkpoint"}
         save_model(self.map_, parameters, path)
+        if self._checkpoint is not None:
+            self._checkpoint.remove()
 
     @property
     def embedding_(self) -> np.ndarray:

@@ -67,8 +67,8 @@ class HotSNE(HighOrder, PairwiseMap):
     checkpoint : path or None, default=None
         A folder in which the state of training is kept, every 20 seconds and when the process is told to end. A fit
         of the same data with the same parameters that finds such a state there resumes it, and ends as it would
-        have ended without the interruption. Once a fit is done, its state is removed. Several processes must all
-        see the folder.
+        have ended without the interruption. The state of a fit that has ended stays until its model is saved, or
+        until another fit uses the folder. Several processes must all see the folder.
     verbose : bool, default=False
         Whether to show progress, on a terminal or in a notebook.
 

@@ -273,8 +273,8 @@ PARAMETERS: dict[str, Parameter] = {
         _or_none(lambda value: isinstance(value, str | PathLike)),
         "A folder in which the state of training is kept, every 20 seconds and when the process is told to end. A fit "
         "of the same data with the same parameters that finds such a state there resumes it, and ends as it would have "
-        "ended without the interruption. Once a fit is done, its state is removed. Several processes must all see the "
-        "folder.",
+        "ended without the interruption. The state of a fit that has ended stays until its model is "
+        "saved, or until another fit uses the folder. Several processes must all see the folder.",
     ),
     "verbose": Parameter(
         "bool",

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tsee.fitted import METHODS, NETWORKS, PLACEMENTS
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
+from tsee.values import is_count, is_list_of, is_number, need
 
 __all__ = ["check_model"]
 
@@ -38,11 +39,11 @@ NETWORK = "network."
 
 def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Raise ValueError, with a short reason, if a configuration and tensors are not a whole model."""
-    _need(set(config) == KEYS, "its entries are not those of a model")
-    _need(isinstance(config["tsee_version"], str), "'tsee_version' must be text")
-    _need(isinstance(config["parameters"], dict), "'parameters' must be named")
+    need(set(config) == KEYS, "its entries are not those of a model")
+    need(isinstance(config["tsee_version"], str), "'tsee_version' must be text")
+    need(isinstance(config["parameters"], dict), "'parameters' must be named")
     method = config["method"]
-    _need(
+    need(
         isinstance(method, str) and method in METHODS,
         f"{method!r:.80} is a method that this version of tsee does not know",
     )
@@ -50,89 +51,72 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     _check_count(config, "n_features")
     names = config["feature_names"]
     if names is not None:
-        _need(_is_list_of(names, str), "'feature_names' must be a list of names")
-        _need(len(names) == config["n_features"], "'feature_names' and 'n_features' differ")
-    _need(_is_number(config["scale"]) and config["scale"] > 0, "'scale' must be a number above 0")
-    _need(_is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
-    _need(config["placement"] in PLACEMENTS, f"'placement' must be one of {PLACEMENTS}")
+        need(is_list_of(names, str), "'feature_names' must be a list of names")
+        need(len(names) == config["n_features"], "'feature_names' and 'n_features' differ")
+    need(is_number(config["scale"]) and config["scale"] > 0, "'scale' must be a number above 0")
+    need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
+    need(config["placement"] in PLACEMENTS, f"'placement' must be one of {PLACEMENTS}")
     _check_history(config["history"])
     sizes = _check_tensors(config, tensors)
     _check_exemplars(config, tensors)
     _check_network(config, {name: t for name, t in tensors.items() if name.startswith(NETWORK)}, sizes["inputs"])
 
 
-def _need(condition: bool, reason: str) -> None:
-    if not condition:
-        raise ValueError(reason)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1.8e308
-
-
-def _is_list_of(value: Any, kind: type) -> bool:
-    return isinstance(value, list) and all(isinstance(item, kind) for item in value)
-
-
 def _check_count(config: dict[str, Any], name: str) -> None:
-    _need(_is_count(config.get(name)), f"{name!r} must be an integer of at least 1")
+    need(is_count(config.get(name)), f"{name!r} must be an integer of at least 1")
 
 
 def _check_history(history: Any) -> None:
     entries = {"loss", "learning_rate", "refined", "complete"}
-    _need(isinstance(history, dict) and set(history) == entries, "'history' must hold losses and rates")
+    need(isinstance(history, dict) and set(history) == entries, "'history' must hold losses and rates")
     loss, rates, refined = history["loss"], history["learning_rate"], history["refined"]
-    _need(isinstance(loss, list) and all(map(_is_number, loss)), "the losses in 'history' must be numbers")
-    _need(
-        isinstance(rates, list) and all(rate is None or _is_number(rate) for rate in rates),
+    need(isinstance(loss, list) and all(map(is_number, loss)), "the losses in 'history' must be numbers")
+    need(
+        isinstance(rates, list) and all(rate is None or is_number(rate) for rate in rates),
         "the rates in 'history' must be numbers",
     )
-    _need(_is_list_of(refined, bool) and isinstance(history["complete"], bool), "'history' must say what was refined")
-    _need(len(loss) == len(rates) == len(refined), "the lists in 'history' differ in length")
+    need(is_list_of(refined, bool) and isinstance(history["complete"], bool), "'history' must say what was refined")
+    need(len(loss) == len(rates) == len(refined), "the lists in 'history' differ in length")
 
 
 def _check_tensors(config: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, int]:
     """Check all tensors, the network's only for finite values, and return the sizes that they have in common."""
     sizes = {"features": config["n_features"], "components": config["n_components"]}
-    _need("preprocessing.mean" in tensors, "it lacks 'preprocessing.mean'")
+    need("preprocessing.mean" in tensors, "it lacks 'preprocessing.mean'")
     if "preprocessing.basis" not in tensors:
         sizes["inputs"] = sizes["features"]
     for name in [*TENSORS, *tensors]:
         if name not in tensors or name.startswith(NETWORK):
             continue
-        _need(name in TENSORS, f"{name!r} is not part of a model")
+        need(name in TENSORS, f"{name!r} is not part of a model")
         dtype, shape = TENSORS[name]
         found = tensors[name]
-        _need(found.dtype == dtype, f"{name!r} has type {found.dtype} instead of {dtype}")
-        _need(found.ndim == len(shape) and found.numel() > 0, f"{name!r} has shape {tuple(found.shape)}")
+        need(found.dtype == dtype, f"{name!r} has type {found.dtype} instead of {dtype}")
+        need(found.ndim == len(shape) and found.numel() > 0, f"{name!r} has shape {tuple(found.shape)}")
         expected = tuple(sizes.setdefault(size, length) for size, length in zip(shape, found.shape, strict=True))
-        _need(found.shape == expected, f"{name!r} has shape {tuple(found.shape)} instead of {expected}")
+        need(found.shape == expected, f"{name!r} has shape {tuple(found.shape)} instead of {expected}")
     for name, found in tensors.items():
         if found.is_floating_point() or found.is_complex():
-            _need(bool(torch.isfinite(found).all()), f"{name!r} holds NaN or infinity")
+            need(bool(torch.isfinite(found).all()), f"{name!r} holds NaN or infinity")
     if "preprocessing.spread" in tensors:
-        _need(bool((tensors["preprocessing.spread"] > 0).all()), "'preprocessing.spread' must be above 0")
+        need(bool((tensors["preprocessing.spread"] > 0).all()), "'preprocessing.spread' must be above 0")
     return sizes
 
 
 def _check_exemplars(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     present = [name for name in OF_EXEMPLARS if name in tensors]
     if not METHODS[config["method"]]:
-        _need(not present and "exemplars.indices" not in tensors, f"a {config['method']} has no exemplars")
-        _need(config["placement"] == "forward", f"a {config['method']} places rows forward")
+        need(not present and "exemplars.indices" not in tensors, f"a {config['method']} has no exemplars")
+        need(config["placement"] == "forward", f"a {config['method']} places rows forward")
         return
-    _need(len(present) == len(OF_EXEMPLARS), "it lacks exemplars, their positions or their distances")
+    need(len(present) == len(OF_EXEMPLARS), "it lacks exemplars, their positions or their distances")
     for name in OF_EXEMPLARS[2:]:
         distances = tensors[name]
-        _need(bool((distances[:1] >= 0).all() and (distances.diff() >= 0).all()), f"{name!r} must ascend from 0")
+        need(bool((distances[:1] >= 0).all() and (distances.diff() >= 0).all()), f"{name!r} must ascend from 0")
     if "exemplars.indices" in tensors:
         indices = tensors["exemplars.indices"]
         ascending = bool((indices[:1] >= 0).all() and (indices.diff() > 0).all())
-        _need(ascending, "'exemplars.indices' must ascend from 0")
+        need(ascending, "'exemplars.indices' must ascend from 0")
 
 
 def _check_network(config: dict[str, Any], tensors: dict[str, Tensor], n_inputs: int) -> None:
@@ -141,34 +125,34 @@ def _check_network(config: dict[str, Any], tensors: dict[str, Tensor], n_inputs:
     Otherwise a line of text could ask for gigabytes, or for a hundred thousand layers.
     """
     network = config["network"]
-    _need(isinstance(network, dict) and set(network) == {"kind", "config"}, "'network' must have a kind and a config")
+    need(isinstance(network, dict) and set(network) == {"kind", "config"}, "'network' must have a kind and a config")
     kind, made_from = network["kind"], network["config"]
-    _need(isinstance(kind, str), "the kind of the network must be text")
+    need(isinstance(kind, str), "the kind of the network must be text")
     if kind not in NETWORKS:
         return  # a network of the user's own, who gives it to `load`
     counts = ["n_inputs", "n_components"] + (["n_factors", "n_hidden", "order"] if kind == "HighOrderNetwork" else [])
     entries = {*counts, "normalization"} | ({"hidden_layers", "activation"} if kind == "DeepNetwork" else set())
-    _need(isinstance(made_from, dict) and set(made_from) == entries, f"the config of a {kind} has other entries")
+    need(isinstance(made_from, dict) and set(made_from) == entries, f"the config of a {kind} has other entries")
     for name in counts:
         _check_count(made_from, name)
-    _need(made_from["n_inputs"] == n_inputs, f"the network takes {made_from['n_inputs']} inputs instead of {n_inputs}")
-    _need(made_from["n_components"] == config["n_components"], "the network's 'n_components' differs")
+    need(made_from["n_inputs"] == n_inputs, f"the network takes {made_from['n_inputs']} inputs instead of {n_inputs}")
+    need(made_from["n_components"] == config["n_components"], "the network's 'n_components' differs")
     normalization = made_from["normalization"]
-    _need(normalization is None or normalization in _texts(NORMALIZATIONS), "an unknown normalization")
+    need(normalization is None or normalization in _texts(NORMALIZATIONS), "an unknown normalization")
     if kind == "DeepNetwork":
-        _need(made_from["activation"] in _texts(ACTIVATIONS), "an unknown activation")
+        need(made_from["activation"] in _texts(ACTIVATIONS), "an unknown activation")
         layers = made_from["hidden_layers"]
-        _need(isinstance(layers, list) and all(map(_is_count, layers)), "'hidden_layers' must be integers")
+        need(isinstance(layers, list) and all(map(is_count, layers)), "'hidden_layers' must be integers")
     else:
         layers = [made_from["n_factors"], made_from["n_hidden"]]
-    _need(len(layers) <= len(tensors), "the network has more layers than the file")
+    need(len(layers) <= len(tensors), "the network has more layers than the file")
     widths = [made_from["n_inputs"], *layers, made_from["n_components"]]
     n_weights = sum(fewer * more for fewer, more in pairwise(widths))
-    _need(n_weights <= sum(t.numel() for t in tensors.values()), "the network has more weights than the file")
+    need(n_weights <= sum(t.numel() for t in tensors.values()), "the network has more weights than the file")
     expected = {NETWORK + name: (t.dtype, t.shape) for name, t in NETWORKS[kind](**made_from).state_dict().items()}
     for name in expected | tensors:
         found = (tensors[name].dtype, tensors[name].shape) if name in tensors else None
-        _need(found == expected.get(name), f"{name!r} is not as the config of the network has it")
+        need(found == expected.get(name), f"{name!r} is not as the config of the network has it")
 
 
 def _texts(options: Any) -> list[str]:

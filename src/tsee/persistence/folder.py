@@ -23,7 +23,7 @@ from tsee.exceptions import ModelError
 from tsee.files.errors import obstacle
 from tsee.fitted import FittedMap
 from tsee.persistence.checks import check_model
-from tsee.persistence.plain import plain
+from tsee.values import plain
 
 __all__ = ["CONFIG", "TENSORS", "SavedModel", "check_target", "inconsistent", "read_model", "save_model"]
 

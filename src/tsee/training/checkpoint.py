@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import signal
 import threading
@@ -13,23 +15,28 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
 
-from tsee.distributed import rank
+from tsee.data import dense
+from tsee.distributed import all_gather, rank
 from tsee.exceptions import CheckpointError, TrainingWarning, warn
 from tsee.files.atomic import replacing
-from tsee.fitted import History
+from tsee.fitted import PLACEMENTS, History
 from tsee.training.run import RunState
+from tsee.values import is_count, is_list_of, is_number, need
 
-__all__ = ["FILE_NAME", "Checkpoint", "State", "saved_seed"]
+__all__ = ["FILE_NAME", "Checkpoint", "State", "data_digest", "saved_seed"]
 
-FORMAT = "tsee-checkpoint-2"
+FORMAT = "tsee-checkpoint-3"
 FILE_NAME = "checkpoint.safetensors"
 # Seconds between two checkpoints.
 INTERVAL = 20.0
+# The rows that tell data from other data: this many slices of this many rows, evenly spaced.
+DIGEST_SLICES, DIGEST_ROWS = 16, 8
 
 
 @dataclass
@@ -60,10 +67,19 @@ class State:
 def saved_seed(folder: Path) -> int | None:
     """The seed of the fit whose state is in a folder, if there is one: a random seed is drawn only once."""
     try:
-        with safetensors.safe_open(Path(folder) / FILE_NAME, framework="pt") as file:
-            return int(json.loads(file.metadata()["state"])["identity"]["seed"])
-    except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError):
-        return None  # `Checkpoint.read` says what is wrong with it
+        return int(_read(Path(folder) / FILE_NAME)[0]["identity"]["seed"])
+    except Exception:  # `Checkpoint.read` says what is wrong with it
+        return None
+
+
+def data_digest(X: Any) -> str:
+    """A digest of rows from all over the data of all processes, which tells them from other data. A collective."""
+    digest = hashlib.sha256()
+    n = X.shape[0]
+    for start in sorted({i * max(0, n - DIGEST_ROWS) // (DIGEST_SLICES - 1) for i in range(DIGEST_SLICES)}):
+        digest.update(np.ascontiguousarray(dense(X, slice(start, min(n, start + DIGEST_ROWS)))).tobytes())
+    everyone = all_gather(torch.tensor([list(digest.digest())], dtype=torch.int64))
+    return hashlib.sha256(bytes(everyone.flatten().tolist())).hexdigest()[:16]
 
 
 class Checkpoint:
@@ -86,6 +102,7 @@ class Checkpoint:
         self.stopping = False
         self._written = time.monotonic()
         self._handler: Any = None
+        self._state: State | None = None  # what is on the disk
 
     def read(self) -> State | None:
         """The state that was left here, if any. Also checks that one can be written."""
@@ -95,23 +112,21 @@ class Checkpoint:
             return None
         where = f"The checkpoint in {str(self.path.parent)!r}"
         try:
-            with safetensors.safe_open(self.path, framework="pt") as file:
-                content = json.loads((file.metadata() or {})["state"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            known = content["format"] == FORMAT
-            identity, n_threads = content["identity"], content.get("n_threads")
-            state = _state(content, tensors) if known else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, safetensors.SafetensorError) as error:
-            reason = (str(error).splitlines() or [""])[0]
-            raise CheckpointError(f"{where} is damaged ({reason}): remove it to start over.") from error
-        if state is None:
-            raise CheckpointError(f"{where} was written by another version of tsee: remove it to start over.")
-        for name, value in self.identity.items():
-            if identity.get(name) != value:
-                raise CheckpointError(
-                    f"{where} belongs to another fit (its {name} is {identity.get(name)!r}, not {value!r}): choose "
-                    "another folder, or remove it to start over."
-                )
+            content, tensors = _read(self.path)
+            if content["format"] != FORMAT:
+                raise CheckpointError(f"{where} was written by another version of tsee: remove it to start over.")
+            identity, n_threads, done = content["identity"], content["n_threads"], content["done"]
+            need(isinstance(identity, dict) and is_count(n_threads) and isinstance(done, bool), "it lacks an identity")
+            state = _state(content, tensors)
+        except CheckpointError:
+            raise
+        except Exception as error:  # on a damaged file, libraries raise any kind of error
+            raise self.damaged(error) from error
+        different = [name for name, value in self.identity.items() if identity.get(name) != value]
+        if different and done:
+            return None  # its fit has ended
+        if different:
+            raise CheckpointError(f"{where} {self._difference(different[0], identity)}, or remove it to start over.")
         if n_threads != torch.get_num_threads():
             warn(
                 f"{where} was written by a process with {n_threads} threads, and this one has "
@@ -119,7 +134,23 @@ class Checkpoint:
                 "uninterrupted fit to the bit.",
                 TrainingWarning,
             )
+        self._state = state
         return state
+
+    def damaged(self, error: Exception) -> CheckpointError:
+        """The error to raise if the state cannot be what was written."""
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".: ")
+        return CheckpointError(
+            f"The checkpoint in {str(self.path.parent)!r} is damaged ({reason}): remove it to start over."
+        )
+
+    def _difference(self, name: str, identity: dict[str, Any]) -> str:
+        theirs, ours = identity.get(name), self.identity[name]
+        if name == "n_processes":
+            return f"was written by a fit of {theirs} process(es), and this one has {ours}: start as many processes"
+        if name == "data":
+            return "belongs to a fit of other data: choose another folder"
+        return f"belongs to another fit (its {name} is {theirs!r}, not {ours!r}): choose another folder"
 
     def is_due(self) -> bool:
         """Whether it is time to write."""
@@ -127,14 +158,38 @@ class Checkpoint:
 
     def write(self, state: State) -> None:
         """Replace the state. The process ends here if it was told to end."""
-        if rank() == 0:
-            content, tensors = _content(state)
-            content |= {"format": FORMAT, "identity": self.identity, "n_threads": torch.get_num_threads()}
-            with self._writing(), replacing(self.path) as temporary:
-                safetensors.torch.save_file(tensors, temporary, {"state": json.dumps(content)})
-        self._written = time.monotonic()
+        self._write(state, done=False)
+        self._state, self._written = state, time.monotonic()
         if self.stopping:
             raise SystemExit(128 + signal.SIGTERM)
+
+    def finish(self) -> None:
+        """Mark the state, if there is one, as that of a fit that has ended.
+
+        It stays until the model is saved: a fit whose model was lost can be resumed. A fit of something else replaces
+        it.
+        """
+        if self._state is not None:
+            with contextlib.suppress(CheckpointError):  # on a full disk the state stays as it was
+                self._write(self._state, done=True)
+        self._state = None
+
+    def remove(self) -> None:
+        """Remove the state, unless it is not of this fit or the fit has not ended."""
+        with contextlib.suppress(Exception):  # not a state of this fit
+            content, _ = _read(self.path)
+            if content["done"] and content["identity"] == self.identity:
+                self.path.unlink(missing_ok=True)
+
+    def _write(self, state: State, *, done: bool) -> None:
+        if rank() != 0:
+            return
+        content, tensors = _content(state)
+        content |= {"format": FORMAT, "identity": self.identity, "n_threads": torch.get_num_threads(), "done": done}
+        text = json.dumps(content)
+        with self._writing(), replacing(self.path) as temporary:
+            metadata = {"state": text, "checksum": _checksum(text, tensors)}
+            safetensors.torch.save_file(tensors, temporary, metadata)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -145,11 +200,6 @@ class Checkpoint:
                 f"The checkpoint cannot be written to {str(self.path.parent)!r} ({error}): choose a folder that "
                 "you can write to, with room on its disk."
             ) from error
-
-    def remove(self) -> None:
-        """Remove the state: the fit is done."""
-        if rank() == 0:
-            self.path.unlink(missing_ok=True)
 
     def __enter__(self) -> Checkpoint:
         if threading.current_thread() is threading.main_thread():
@@ -176,8 +226,39 @@ def _content(state: State) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _state(content: dict[str, Any], tensors: dict[str, Tensor]) -> State:
-    history = content["history"]
-    loss, rates, refined = (tuple(history[name]) for name in ("loss", "learning_rate", "refined"))
+    """The opposite of `_content`, for what may be damaged: raises if a value cannot be."""
+    need(is_count(content["stage"], 0) and content["placement"] in PLACEMENTS, "an unknown stage or placement")
+    run, history = content["run"], content["history"]
+    losses = [run["loss"], history["loss"]]
+    rates = [run["learning_rate"], history["learning_rate"]]
+    need(all(is_list_of(values, float) for values in losses + rates), "its losses and rates must be numbers")
+    need(all(map(is_number, losses[0] + losses[1])) and is_number(run["loss_sum"]), "its losses must be finite")
+    need(is_list_of(history["refined"], bool), "its history is not one")
+    lengths = {len(history[name]) for name in ("loss", "learning_rate", "refined")}
+    need(len(lengths) == 1 and len(losses[0]) == len(rates[0]) == run["epoch"], "its lists differ in length")
+    need(is_count(run["epoch"], 0) and is_count(run["step"], 0), "its epoch and step must be counts")
+    past = History(tuple(losses[1]), tuple(rates[1]), tuple(history["refined"]))
     positions = tensors.pop("positions", None)
-    run = RunState(**content["run"], tensors=tensors)
-    return State(content["stage"], run, History(loss, rates, refined), content["placement"], positions)
+    return State(content["stage"], RunState(**run, tensors=tensors), past, content["placement"], positions)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The content of a file that `Checkpoint` wrote, after a check that it is as it was written."""
+    need(path.is_file(), "it is not a file")
+    data = path.read_bytes()
+    tensors = safetensors.torch.load(data)
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    metadata = header["__metadata__"]
+    content: dict[str, Any] = json.loads(metadata["state"])
+    if content["format"] == FORMAT:
+        need(metadata["checksum"] == _checksum(metadata["state"], tensors), "it is not the file that was written")
+    return content, tensors
+
+
+def _checksum(text: str, tensors: dict[str, Tensor]) -> str:
+    """The checksum of a state and its tensors, by their names, types and shapes."""
+    digest = hashlib.sha256(text.encode())
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from tsee.distributed import all_sum, world_size
+from tsee.values import need
 
-__all__ = ["Adam", "ConjugateGradient", "make_optimizer", "scheduled_rate"]
+__all__ = ["Adam", "ConjugateGradient", "check_like", "make_optimizer", "scheduled_rate"]
 
 BETAS = (0.9, 0.95)
 
@@ -69,11 +70,27 @@ class Adam:
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Continue from what `state` returned."""
+        for number, like in enumerate(self.parameters):
+            names = (f"{number}.{name}" for name in ("step", "exp_avg", "exp_avg_sq"))
+            expected = dict(zip(names, (torch.zeros(()), like, like), strict=True))
+            found = {key: value for key, value in state.items() if key in expected}
+            if found:  # a weight that never had a gradient has no moments
+                check_like(found, expected)
+        need(all(int(key.partition(".")[0]) < len(self.parameters) for key in state), "it has more weights")
         moments: dict[int, dict[str, Tensor]] = {}
         for key, value in state.items():
             i, _, name = key.partition(".")
             moments.setdefault(int(i), {})[name] = value
         self._adam.load_state_dict({"state": moments, "param_groups": self._adam.state_dict()["param_groups"]})
+
+
+def check_like(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Raise ValueError unless tensors have the names, types and shapes of others, and finite values."""
+    need(set(found) == set(expected), "its weights have other names")
+    for name, value in found.items():
+        like = expected[name]
+        need(value.dtype == like.dtype and value.shape == like.shape, f"{name!r} has another type or shape")
+        need(not value.is_floating_point() or bool(torch.isfinite(value).all()), f"{name!r} holds NaN or infinity")
 
 
 def sum_gradients(parameters: Iterable[Tensor]) -> None:
@@ -138,6 +155,7 @@ class ConjugateGradient:
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Continue from what `state` returned."""
+        need(not state, "conjugate gradient keeps no moments")
 
     def _descend(self, closure: Callable[[], Tensor]) -> float:
         value, gradient = self._evaluate(self._position, closure)

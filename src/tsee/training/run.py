@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from tsee.exceptions import TrainingWarning, warn
-from tsee.training.optimizers import Adam, ConjugateGradient
+from tsee.training.optimizers import Adam, ConjugateGradient, check_like
+from tsee.values import need
 
 __all__ = ["Run", "RunState"]
 
@@ -79,6 +80,7 @@ class Run:
         self.rate = math.nan
         self.interrupted = False
         if state.tensors:
+            self._check(state)
             network.load_state_dict(state.part("network."))
             optimizer.restore(state.part("optimizer."))
         # The weights that an epoch ended with are good once a sound loss has been computed from them.
@@ -135,6 +137,12 @@ class Run:
         self.interrupted = True
         if not all(bool(torch.isfinite(p).all()) for p in self.network.parameters()):
             self.network.load_state_dict(self._good[1])
+
+    def _check(self, state: RunState) -> None:
+        """Raise ValueError if a state is not of such a run."""
+        need(state.epoch <= self.n_epochs and state.step < self.n_steps, "it has more epochs or steps than the fit")
+        for part in ("network.", "ended."):
+            check_like(state.part(part), dict(self.network.state_dict()))
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: value.detach().clone() for name, value in self.network.state_dict().items()}

@@ -27,9 +27,10 @@ from tsee.placement.forward import forward_positions
 from tsee.progress import progress_bar
 from tsee.training.checkpoint import Checkpoint, State
 from tsee.training.loop import Loss, train
-from tsee.training.optimizers import make_optimizer
+from tsee.training.optimizers import check_like, make_optimizer
 from tsee.training.plan import Plan
 from tsee.training.run import Run
+from tsee.values import need
 
 __all__ = ["Distill", "Free", "Session", "Stage", "Train", "has_bfloat16", "run_stages"]
 
@@ -60,6 +61,16 @@ class Session:
     checkpoint: Checkpoint | None = None
     resumed: State | None = None
 
+    @contextmanager
+    def resuming(self) -> Iterator[None]:
+        """Report a state from which nothing can be resumed."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, RuntimeError) as error:
+            if self.checkpoint is None or self.resumed is None:
+                raise
+            raise self.checkpoint.damaged(error) from error
+
     def train(
         self,
         fitted: FittedMap,
@@ -73,15 +84,16 @@ class Session:
     ) -> History:
         """Train the map's network in place, for a stage, and return the history with its epochs."""
         plan, before, network = self.plan, fitted.history, fitted.network
-        resumed = self.resumed.run if self.resumed is not None and self.resumed.stage == stage else None
-        run = Run(
-            network,
-            make_optimizer(plan.optimizer, network.parameters()),
-            n_steps=plan.n_steps,
-            n_epochs=n_epochs,
-            n_rows=all_sum(self.store.n_rows),
-            state=resumed,
-        )
+        n_rows = all_sum(self.store.n_rows)
+        with self.resuming():
+            run = Run(
+                network,
+                make_optimizer(plan.optimizer, network.parameters()),
+                n_steps=plan.n_steps,
+                n_epochs=n_epochs,
+                n_rows=n_rows,
+                state=self.resumed.run if self.resumed is not None and self.resumed.stage == stage else None,
+            )
 
         def keep(run: Run) -> None:
             if self.checkpoint is not None and self.checkpoint.is_due():
@@ -211,9 +223,10 @@ class Distill:
 def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> FittedMap:
     """The map after all stages, from the start or from where an earlier fit stopped."""
     first = 0
-    if session.resumed is not None:
-        first, fitted = session.resumed.stage, _resumed(fitted, session.resumed)
-    plan = session.plan
+    plan, state = session.plan, session.resumed
+    if state is not None:
+        with session.resuming():
+            first, fitted = state.stage, _resumed(fitted, state, stages)
     # A network of the user's own may draw from torch's global generator (dropout): it is put back afterwards.
     lent = torch.random.fork_rng(devices=[plan.device] if plan.device.type == "cuda" else [])
     # A line search needs a smooth function, so conjugate gradient keeps all digits.
@@ -225,10 +238,18 @@ def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> 
     return fitted
 
 
-def _resumed(fitted: FittedMap, state: State) -> FittedMap:
-    """The map that a checkpoint was written for."""
+def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> FittedMap:
+    """The map that a checkpoint was written for. Raises ValueError if it was not for such a map."""
+    done = stages[: state.stage]
+    freed = any(isinstance(stage, Free) for stage in done)
+    need(state.stage < len(stages) and not isinstance(stages[state.stage], Free), "it has another stage")
+    n_epochs = sum(stage.n_epochs for stage in done if isinstance(stage, Train | Distill))
+    need(len(state.history.loss) == n_epochs, "it has another number of epochs")
+    need((state.positions is not None) == freed and (freed or state.placement == "forward"), "it has other positions")
     exemplars = fitted.exemplars
     if exemplars is not None and state.positions is not None:
+        like = exemplars.inputs.new_zeros((len(exemplars), fitted.n_components))
+        check_like({"positions": state.positions}, {"positions": like})
         exemplars = replace(exemplars, positions=state.positions)
     placement: Any = state.placement
     network = _flat(fitted.network) if state.stage else fitted.network
