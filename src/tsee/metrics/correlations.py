@@ -15,7 +15,8 @@ from tsee.metrics.spaces import nearest_distances
 
 __all__ = ["N_DISTANCE_ROWS", "correlation_of_distances", "density_correlation", "distance_correlation"]
 
-# Two million pairs. With half as many rows, the result varies by about 0.01 from sample to sample.
+# Two million pairs. On maps of digits and genomes, the result has a standard deviation of 0.01 from sample to sample,
+# and of 0.02 with half as many rows.
 N_DISTANCE_ROWS = 2000
 
 
@@ -33,6 +34,7 @@ def distance_correlation(
 
     where :math:`d^X` and :math:`d^Y` are distances in the data and on the map, over all pairs of a random sample of
     points. Equal distances share their mean rank. Most pairs are far apart, so this measures the large shape of a map.
+    Samples of the default size differ by about 0.01.
 
     Parameters
     ----------
