@@ -1,4 +1,4 @@
-"""Held-out error, Quality Score and time of maps, measured through the public API.
+"""Held-out error, Quality Score, large shape and time of maps, measured through the public API.
 
     TSEE_DATA=folder python benchmarks/maps.py mnist --method DtSEE --method HotSEE --seeds 1
 
@@ -50,11 +50,17 @@ def judge(see: Any, data: tsee.datasets.Split, Y_train: Any) -> dict[str, float]
     seconds = time.perf_counter() - start
     errors = tsee.metrics.knn_error(Y_train, data.y_train, Y_test, data.y_test, k=(1, 5, 10))
     train_errors = tsee.metrics.knn_error(Y_train, data.y_train, k=(1, 5))
-    scores = tsee.metrics.quality_score(data.x_train, Y_train, data.x_test, Y_test, k=(10, 100))
+    pairs = (data.x_train, Y_train, data.x_test, Y_test)
+    scores = tsee.metrics.quality_score(*pairs, k=(10, 100))
+    centroids = tsee.metrics.centroid_scores(data.x_train, Y_train, data.y_train, data.x_test, Y_test, data.y_test)
     return {
         **{f"{k}-NN error %": round(100 * error, 2) for k, error in errors.items()},
         **{f"training {k}-NN error %": round(100 * error, 2) for k, error in train_errors.items()},
         **{f"Quality Score {k} %": round(100 * score, 2) for k, score in scores.items()},
+        "triplet accuracy": round(tsee.metrics.triplet_accuracy(*pairs), 4),
+        "distance correlation": round(tsee.metrics.distance_correlation(*pairs), 4),
+        "density correlation": round(tsee.metrics.density_correlation(*pairs), 4),
+        "centroid triplets": round(centroids.triplets, 4),
         "transform s": round(seconds, 3),
     }
 

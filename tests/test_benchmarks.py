@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tsee
+
 PEERS = Path(__file__).parents[1] / "benchmarks" / "peers"
 
 
@@ -54,6 +56,38 @@ def test_page_of_peers(peers, tmp_path, monkeypatch):
     assert "The clusters are separate on every map: the largest error of 1-NN is 6.0 %." in lines
     assert any(line.startswith("| B (stopped after 3600 s) | - |") for line in lines)
     assert {path.name for path in (tmp_path / "benchmarks").iterdir()} == {"mnist.png", "growth.png"}
+    assert not any("triplet" in line for line in lines)  # these runs are of before it was measured
+
+
+def test_page_of_peers_with_the_large_shape(peers, tmp_path, monkeypatch):
+    import report
+
+    monkeypatch.setattr(report, "DOCS", tmp_path)
+    shape = {"triplet accuracy": 0.671, "distance correlation": 0.5, "density correlation": 0.4}
+    shape |= {"centroid triplets": 0.75}
+    runs = {
+        "tsee": a_run(60.0) | shape | {"forward: 1-NN error %": 7.0, "forward: 5-NN error %": 5.0},
+        "A": a_run(50.0),
+    }
+    report.write_report({"machine": {"cores": 2}, "runs": {"mnist": runs}})
+    lines = (tmp_path / "benchmarks.md").read_text().splitlines()
+    assert any(line.startswith("| **tsee** |") and line.endswith("| 0.67 / 0.75 | 0.50 / 0.40 |") for line in lines)
+    assert any(line.startswith("| A |") and line.endswith("| - | - |") for line in lines)
+    assert any("The large shape of a map is measured on the training rows" in line for line in lines)
+    table = lines.index("## MNIST") + 2
+    assert {line.count("|") for line in lines[table : table + 5]} == {11}  # header, line, and three rows
+
+
+def test_what_is_measured_of_a_peer(peers):
+    import run
+
+    rows, kinds = run.cells(600)
+    data = tsee.datasets.Split(rows[:400], kinds[:400], rows[400:], kinds[400:])
+    found = run.judge(data, rows[:400, :2], None)
+    assert found["triplet accuracy"] == round(tsee.metrics.triplet_accuracy(rows[:400], rows[:400, :2]), 4)
+    assert {"distance correlation", "density correlation", "centroid triplets"} <= set(found)
+    assert "1-NN error %" not in found
+    assert set(found) < set(run.judge(data, rows[:400, :2], rows[400:, :2]))
 
 
 def test_synthetic_cells_are_the_same_every_time(peers):

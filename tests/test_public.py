@@ -56,6 +56,22 @@ def test_public_names_of_plots():
     assert all(hasattr(tsee.plots, name) for name in tsee.plots.__all__)
 
 
+def test_public_names_of_metrics():
+    assert sorted(tsee.metrics.__all__) == [
+        "CentroidScores",
+        "centroid_scores",
+        "continuity",
+        "density_correlation",
+        "distance_correlation",
+        "knn_error",
+        "map_disparity",
+        "quality_score",
+        "triplet_accuracy",
+        "trustworthiness",
+    ]
+    assert all(hasattr(tsee.metrics, name) for name in tsee.metrics.__all__)
+
+
 def test_importing_tsee_does_not_import_what_it_may_not_need():
     names = (
         "matplotlib",

@@ -28,11 +28,17 @@ report` only writes this page.
   other training rows.
 - The Quality Score is the share of a held-out row's 10 or 100 nearest training rows that are also among its nearest on
   the map.
-- Memory is what a fit takes in addition to the data, the library and its imports.
+{large_shape}- Memory is what a fit takes in addition to the data, the library and its imports.
 - A dash means that the method cannot do this, did not finish, or was not run.
 - Every number is from one run on a shared machine. Times vary by a tenth, and sometimes by up to a half. Other
   processes ran at the lowest priority while PaCMAP and umap-learn fitted a million rows, and at normal priority for
   some minutes of ParamPaCMAP on Fashion-MNIST.
+"""
+
+LARGE_SHAPE = """\
+- The large shape of a map is measured on the training rows. The triplet accuracy is how often the map tells which of
+  two rows is nearer to a third as the data do (0.5 by chance), and the same for the centroids of three classes. The
+  correlations are of the distances between rows (Spearman), and of the logarithmic distance to a row's 15 nearest rows.
 """
 
 Runs = dict[str, dict[str, Any]]
@@ -41,7 +47,8 @@ Runs = dict[str, dict[str, Any]]
 def write_report(kept: dict[str, Any]) -> None:
     runs: dict[str, Runs] = kept["runs"]
     (DOCS / "benchmarks").mkdir(exist_ok=True)
-    lines = [INTRODUCTION.format(cores=kept["machine"]["cores"])]
+    shown = any("triplet accuracy" in run for found in runs.values() for run in found.values())
+    lines = [INTRODUCTION.format(cores=kept["machine"]["cores"], large_shape=LARGE_SHAPE if shown else "")]
     for name in ("mnist", "fashion"):
         if name in runs:
             lines += [f"## {NAMES[name]}", "", *_table(runs[name]), ""]
@@ -75,6 +82,12 @@ def _table(runs: Runs) -> list[str]:
         "1-NN / 5-NN error, training rows": lambda run: _pair(run, "training 1-NN error %", "training 5-NN error %"),
         "Quality Score 10 / 100": lambda run: _pair(run, "Quality Score 10 %", "Quality Score 100 %"),
     }
+    shape: dict[str, Callable[[dict[str, Any]], str]] = {
+        "triplet accuracy, of rows / of centroids": lambda run: _two(run, "triplet accuracy", "centroid triplets"),
+        "correlation of distances / of densities": lambda run: _two(run, "distance correlation", "density correlation"),
+    }
+    # Runs that were kept before these were measured do not have them.
+    columns |= {name: of for name, of in shape.items() if any(of(run) != "-" for run in runs.values())}
     lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
     for method, run in sorted(runs.items(), key=lambda item: not item[0].startswith("tsee")):  # ours first
         name = f"**{method}**" if method.startswith("tsee") else method
@@ -115,6 +128,10 @@ def _cell(run: dict[str, Any], key: str, form: str) -> str:
 
 def _pair(run: dict[str, Any], first: str, second: str) -> str:
     return f"{run[first]:.1f} / {run[second]:.1f} %" if first in run else "-"
+
+
+def _two(run: dict[str, Any], first: str, second: str) -> str:
+    return f"{run[first]:.2f} / {run[second]:.2f}" if first in run else "-"
 
 
 def _growth(growth: dict[int, Runs]) -> list[str]:

@@ -93,9 +93,18 @@ def run(method: str, name: str, data: tsee.datasets.Split, interpreter: str) -> 
 
 
 def judge(data: tsee.datasets.Split, Y: np.ndarray, Y_test: np.ndarray | None) -> dict[str, float]:
-    """Errors of the training rows, each compared with the others, and of the held-out rows if they have positions."""
+    """Errors of the training rows, each compared with the others, and of the held-out rows if they have positions.
+
+    The large shape is the shape of the map itself: it is measured on the training rows, which every method can place.
+    """
     left_out = tsee.metrics.knn_error(Y, data.y_train, k=(1, 5))
     result = {f"training {k}-NN error %": round(100 * error, 2) for k, error in left_out.items()}
+    result |= {
+        "triplet accuracy": round(tsee.metrics.triplet_accuracy(data.x_train, Y), 4),
+        "distance correlation": round(tsee.metrics.distance_correlation(data.x_train, Y), 4),
+        "density correlation": round(tsee.metrics.density_correlation(data.x_train, Y), 4),
+        "centroid triplets": round(tsee.metrics.centroid_scores(data.x_train, Y, data.y_train).triplets, 4),
+    }
     if Y_test is not None:
         errors = tsee.metrics.knn_error(Y, data.y_train, Y_test, data.y_test, k=(1, 5))
         scored = slice(0, SCORED_ROWS if len(Y) > LARGE_ROWS else None)

@@ -13,6 +13,7 @@ __all__ = [
     "ModelError",
     "RowError",
     "TrainingWarning",
+    "UndefinedMeasureError",
     "UnnamedColumnsError",
     "warn",
 ]
@@ -66,6 +67,10 @@ class ModelError(ValueError):
 
 class CheckpointError(ValueError):
     """A checkpoint cannot be read or written, or belongs to another fit; the message says what to do."""
+
+
+class UndefinedMeasureError(ValueError):
+    """A measure of a map has no value for these rows, such as a correlation if all distances are equal."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

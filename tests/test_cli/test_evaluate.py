@@ -30,6 +30,10 @@ def test_held_out_rows(run, folder, model, halves):
     assert told["quality_score"] == as_text(metrics.quality_score(X, P, Z, Q, k=(1, 5, 10)))
     assert told["trustworthiness"]["10"] == metrics.trustworthiness(X, P, Z, Q, k=10)
     assert told["continuity"]["5"] == metrics.continuity(X, P, Z, Q, k=5)
+    assert told["triplet_accuracy"] == metrics.triplet_accuracy(X, P, Z, Q)
+    assert told["distance_correlation"] == metrics.distance_correlation(X, P, Z, Q)
+    assert told["density_correlation"] == metrics.density_correlation(X, P, Z, Q)
+    assert told["centroids"] == metrics.centroid_scores(X, P, y, Z, Q, t)._asdict()
 
 
 def as_text(values):
@@ -40,12 +44,22 @@ def test_the_table(run, folder, model, halves):
     output = run("evaluate", model, folder / "test.csv", "--label", "kind", "--train", folder / "train.csv").stdout
     lines = output.splitlines()
     assert lines[0] == f"30 rows, compared with the 60 of '{folder / 'train.csv'}'."
-    assert lines[2].split() == ["k", "=", "1", "k", "=", "5", "k", "=", "10"]
-    assert [line[:16].strip() for line in lines[3:]] == ["k-NN error", "Quality Score", "trustworthiness", "continuity"]
-    assert all(cell.endswith("%") for cell in lines[3][16:].split())
+    assert lines[2].split() == ["Neighbors", "k", "=", "1", "k", "=", "5", "k", "=", "10"]
+    names = ["k-NN error", "Quality Score", "trustworthiness", "continuity"]
+    assert [line[:20].strip() for line in lines[3:7]] == names
+    assert all(cell.endswith("%") for cell in lines[3][20:44].split())
+    names = ["triplet accuracy", "distance correlation", "density correlation"]
+    names += ["centroid neighbors", "centroid triplets", "centroid correlation"]
+    assert lines[8] == "The large shape"
+    assert [line[:20].strip() for line in lines[9:]] == names
+    assert all(-1 <= float(line[20:28]) <= 1 for line in lines[9:])
+    assert all("is best" in line for line in lines[3:7] + lines[9:])  # whether high or low is good
+    assert all(len(line) <= 80 for line in lines[1:])
     output = run("evaluate", model, folder / "flowers.npy").stdout  # no label, no k-NN error
     assert output.startswith("90 rows, each compared with the others.\n")
     assert "k-NN" not in output
+    assert "centroid" not in output
+    assert "triplet accuracy" in output
 
 
 def test_a_sample_is_reported(run, folder, model, monkeypatch):
@@ -67,7 +81,7 @@ def test_npz_with_keys(run, tmp_path, quick, flowers):
 def test_rows_without_a_label_and_too_few_rows(run, write, flowers, model, tmp_path):
     path = write(tmp_path / "a.parquet", flowers.assign(kind=flowers["kind"].where(flowers.index >= 15)))
     result = run("evaluate", model, path, "--label", "kind", "--json")
-    assert "15 rows without a label are left out of the k-NN error." in result.stderr
+    assert "15 rows without a label are left out of the k-NN error and the centroids." in result.stderr
     assert json.loads(result.stdout)["unlabeled"] == 15
     path = write(tmp_path / "b.parquet", flowers.assign(kind=None))
     result = run("evaluate", model, path, "--label", "kind", code=1)

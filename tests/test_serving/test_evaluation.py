@@ -35,6 +35,10 @@ def test_held_out_rows(frame, see, evaluated):
     assert found.quality_score == metrics.quality_score(X, P, Z, Q, k=(1, 5, 10))
     assert found.trustworthiness[10] == metrics.trustworthiness(X, P, Z, Q, k=10)
     assert found.continuity[5] == metrics.continuity(X, P, Z, Q, k=5)
+    assert found.triplet_accuracy == metrics.triplet_accuracy(X, P, Z, Q)
+    assert found.distance_correlation == metrics.distance_correlation(X, P, Z, Q)
+    assert found.density_correlation == metrics.density_correlation(X, P, Z, Q)
+    assert found.centroids == metrics.centroid_scores(X, P, y, Z, Q, t)
 
 
 def test_each_row_among_the_others(frame, positions, evaluated):
@@ -42,7 +46,11 @@ def test_each_row_among_the_others(frame, positions, evaluated):
     assert found.n_train_rows is None
     assert found.knn_error == metrics.knn_error(positions, frame["kind"].to_numpy())
     assert found.quality_score == metrics.quality_score(frame[FEATURES].to_numpy(), positions, k=(1, 5, 10))
-    assert evaluated(frame, options=ReadOptions()).knn_error is None
+    X, y = frame[FEATURES].to_numpy(), frame["kind"].to_numpy()
+    assert found.density_correlation == metrics.density_correlation(X, positions)
+    assert found.centroids == metrics.centroid_scores(X, positions, y)
+    found = evaluated(frame, options=ReadOptions())
+    assert (found.knn_error, found.centroids) == (None, None)
 
 
 def test_a_sample_across_blocks(frame, see, positions, evaluated, monkeypatch):
@@ -55,10 +63,20 @@ def test_a_sample_across_blocks(frame, see, positions, evaluated, monkeypatch):
     X, P = frame[FEATURES].to_numpy()[chosen], positions[chosen]
     assert found.quality_score == metrics.quality_score(X, P, k=(1, 5, 10))
     assert found.knn_error == metrics.knn_error(positions, frame["kind"].to_numpy())
+    assert found.centroids == metrics.centroid_scores(X, P, frame["kind"].to_numpy()[chosen])
+
+
+def test_what_is_undefined_is_none(frame, evaluated):
+    found = evaluated(frame[:1].loc[[0] * 10])  # ten equal rows of one class
+    assert (found.triplet_accuracy, found.distance_correlation, found.density_correlation) == (None, None, None)
+    assert found.centroids is None
+    assert found.quality_score.keys() == {1, 5}
 
 
 def test_rows_without_a_label_and_too_few_rows(frame, evaluated):
-    assert evaluated(frame.assign(kind=frame["kind"].where(frame.index >= 15))).n_unlabeled == 15
+    found = evaluated(frame.assign(kind=frame["kind"].where(frame.index >= 15)))
+    assert found.n_unlabeled == 15
+    assert found.centroids == evaluated(frame[15:]).centroids
     with pytest.raises(DataFileError, match="No row of .* has a label: .* 'label' parameter"):
         evaluated(frame.assign(kind=None))
     found = evaluated(frame[:6])

@@ -25,6 +25,24 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
+# What a measure is called, how its values are written, and what is good. The lines are at most 80 characters long.
+BY_NEIGHBORS = {
+    "knn_error": ("k-NN error", ".1%", "0% is best: labels agree"),
+    "quality_score": ("Quality Score", ".1%", "100% is best: neighbors are kept"),
+    "trustworthiness": ("trustworthiness", ".3f", "1 is best: no false neighbors"),
+    "continuity": ("continuity", ".3f", "1 is best: no lost neighbors"),
+}
+OF_THE_SHAPE = {
+    "triplet_accuracy": ("triplet accuracy", "1 is best, 0.5 chance: the nearer of two rows"),
+    "distance_correlation": ("distance correlation", "1 is best, 0 chance: far rows stay far"),
+    "density_correlation": ("density correlation", "1 is best, 0 chance: dense regions stay dense"),
+}
+OF_CENTROIDS = {
+    "neighbors": ("centroid neighbors", "1 is best: the nearest classes are kept"),
+    "triplets": ("centroid triplets", "1 is best, 0.5 chance: the nearer of two classes"),
+    "correlation": ("centroid correlation", "1 is best, 0 chance: far classes stay far"),
+}
+
 
 @click.command()
 @model_argument
@@ -52,10 +70,20 @@ def evaluate(
     With --train, the rows of DATA are compared with the rows of --train: use it to measure held-out rows. Without it,
     each row of DATA is compared with the others.
 
-    The k-NN error is the share of rows whose --label differs from the label of their k nearest rows on the map. The
-    Quality Score is the share of a row's k nearest rows in the data that are also nearest on the map. Trustworthiness
-    falls if the map brings strangers together, continuity if it tears neighbors apart. These three are measured on at
-    most 5,000 rows, drawn at random but always the same.
+    Neighbors. The k-NN error is the share of rows whose --label differs from the label of their k nearest rows on the
+    map. The Quality Score is the share of a row's k nearest rows in the data that are also nearest on the map.
+    Trustworthiness falls if the map brings strangers together, continuity if it tears neighbors apart.
+
+    The large shape. The triplet accuracy is how often the map tells which of two rows is nearer to a third as the data
+    do. The distance correlation says whether rows that are far apart in the data are far apart on the map (Spearman's
+    correlation of the distances). The density correlation says whether regions that are dense on the map are dense in
+    the data (correlation of the logarithmic distance to the 15 nearest rows).
+
+    With three classes or more in --label, the centroid measures say the same of the middles of the classes: how many of
+    a class's nearest classes are kept, which of two classes is nearer to a third, and whether far classes are far.
+
+    All except the k-NN error are measured on at most 5,000 rows, drawn at random but always the same, and the distance
+    correlation on 2,000 of them.
     """
     from tsee.serving import evaluate_map, load_model, open_matching
 
@@ -74,9 +102,13 @@ def evaluate(
             train_table = opened(train, dataclasses.replace(options, label=label, key=key))
         found = evaluate_map(fitted, table, train_table, verbose=not quiet)
     if found.n_unlabeled:
-        reporter.note([f"{found.n_unlabeled:,} rows without a label are left out of the k-NN error."], data)
+        reporter.note(
+            [f"{found.n_unlabeled:,} rows without a label are left out of the k-NN error and the centroids."], data
+        )
     reporter.say(*_lines(found, train))
-    measures = ("knn_error", "quality_score", "trustworthiness", "continuity")
+    measures = {name: getattr(found, name) for name in (*BY_NEIGHBORS, *OF_THE_SHAPE)}
+    if found.centroids is not None:
+        measures["centroids"] = found.centroids._asdict()
     reporter.result(
         {
             "rows": found.n_rows,
@@ -84,13 +116,13 @@ def evaluate(
             "train_rows": found.n_train_rows,
             "train_sample": found.n_train_sample,
             "unlabeled": found.n_unlabeled,
-            **{name: getattr(found, name) for name in measures if getattr(found, name) is not None},
+            **{name: value for name, value in measures.items() if value is not None},
         }
     )
 
 
 def _lines(found: Evaluation, train: Path | None) -> Iterator[str]:
-    """A small table, and the rows that it is about."""
+    """The rows that were judged, a table by numbers of neighbors, and one of the large shape."""
     from tsee.serving.evaluation import NEIGHBORS
 
     if train is None:
@@ -98,16 +130,18 @@ def _lines(found: Evaluation, train: Path | None) -> Iterator[str]:
     else:
         yield f"{found.n_rows:,} rows, compared with the {found.n_train_rows:,} of {str(train)!r}."
     yield ""
-    yield f"{'':16}" + "".join(f"{f'k = {k}':>9}" for k in NEIGHBORS)
-    for name, values, form in (
-        ("k-NN error", found.knn_error, ".1%"),
-        ("Quality Score", found.quality_score, ".1%"),
-        ("trustworthiness", found.trustworthiness, ".3f"),
-        ("continuity", found.continuity, ".3f"),
-    ):
+    yield f"{'Neighbors':20}" + "".join(f"{f'k = {k}':>8}" for k in NEIGHBORS)
+    for measure, (name, form, gloss) in BY_NEIGHBORS.items():
+        values = getattr(found, measure)
         if values is not None:
             cells = (format(values[k], form) if k in values else "" for k in NEIGHBORS)
-            yield f"{name:16}" + "".join(f"{cell:>9}" for cell in cells)
+            yield f"{name:20}" + "".join(f"{cell:>8}" for cell in cells) + f"   {gloss}"
+    shape = [(getattr(found, measure), *texts) for measure, texts in OF_THE_SHAPE.items()]
+    if found.centroids is not None:
+        shape += [(getattr(found.centroids, measure), *texts) for measure, texts in OF_CENTROIDS.items()]
+    lines = [f"{name:20}{value:8.3f}   {gloss}" for value, name, gloss in shape if value is not None]
+    if lines:
+        yield from ("", "The large shape", *lines)
     if found.n_sample < found.n_rows or (found.n_train_sample or 0) < (found.n_train_rows or 0):
         compared = "" if train is None else f", compared with {found.n_train_sample:,}"
         yield ""

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from tsee.exceptions import DataFileError
+from tsee.exceptions import DataFileError, UndefinedMeasureError
 from tsee.files import Table
-from tsee.metrics import continuity, knn_error, quality_score, trustworthiness
+from tsee.metrics import (
+    CentroidScores,
+    centroid_scores,
+    continuity,
+    density_correlation,
+    distance_correlation,
+    knn_error,
+    quality_score,
+    triplet_accuracy,
+    trustworthiness,
+)
 from tsee.serving.placing import place_blocks
 
 __all__ = ["Evaluation", "evaluate_map"]
 
-# The numbers of neighbors that maps are judged by.
+# The numbers of neighbors that maps are judged by, and how many of them make a local radius.
 NEIGHBORS = (1, 5, 10)
+RADIUS_NEIGHBORS = 15
 # The measures that compare the map with the data use a sample: at most this many rows, and this many numbers.
 SAMPLE_ROWS, SAMPLE_ENTRIES = 5000, 2**26
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Measures of a map, each by the number of neighbors.
+    """Measures of a map.
 
     Attributes
     ----------
@@ -32,10 +44,15 @@ class Evaluation:
     n_train_rows, n_train_sample : int or None
         The same for the rows that they were compared with; None if they were compared with each other.
     n_unlabeled : int
-        Rows without a label, which are left out of the k-NN error.
+        Rows without a label, which are left out of the measures that need one.
     knn_error : dict of int to float or None
-        None without labels.
+        By the number of neighbors. None without labels.
     quality_score, trustworthiness, continuity : dict of int to float
+        By the number of neighbors.
+    triplet_accuracy, distance_correlation, density_correlation : float or None
+        None if it is undefined for these rows, for example because all of them are equal.
+    centroids : CentroidScores or None
+        None without labels, or with fewer than three classes.
     """
 
     n_rows: int
@@ -47,23 +64,32 @@ class Evaluation:
     quality_score: dict[int, float]
     trustworthiness: dict[int, float]
     continuity: dict[int, float]
+    triplet_accuracy: float | None
+    distance_correlation: float | None
+    density_correlation: float | None
+    centroids: CentroidScores | None
 
 
 class _Placed(NamedTuple):
-    """A table on the map: all positions and labels, and a sample of the rows with their positions."""
+    """A table on the map: all positions and labels, and a sample of the rows with their numbers."""
 
     source: Any
     positions: np.ndarray
     labels: np.ndarray | None
     sample: Any
-    sample_positions: np.ndarray
+    chosen: np.ndarray
+
+    @property
+    def sample_positions(self) -> np.ndarray:
+        found: np.ndarray = self.positions[self.chosen]
+        return found
 
 
 def evaluate_map(model: Any, table: Table, train: Table | None = None, *, verbose: bool = False) -> Evaluation:
     """Measure how good the map of a model is for the rows of a table.
 
     The k-NN error is measured on all rows that have a label. The other measures compare the map with the data, on a
-    random sample of at most 5,000 rows, which is always the same.
+    random sample of at most 5,000 rows, which is always the same. Of these, the distance correlation uses 2,000.
 
     Parameters
     ----------
@@ -106,6 +132,10 @@ def evaluate_map(model: Any, table: Table, train: Table | None = None, *, verbos
         quality_score=quality_score(**samples, k=_possible(n_others)),
         trustworthiness={k: trustworthiness(**samples, k=k) for k in ranked},
         continuity={k: continuity(**samples, k=k) for k in ranked},
+        triplet_accuracy=_if_defined(triplet_accuracy, **samples),
+        distance_correlation=_if_defined(distance_correlation, **samples),
+        density_correlation=_if_defined(density_correlation, **samples, k=min(RADIUS_NEIGHBORS, n_others)),
+        centroids=_centroids(judged, None if train is None else others),
     )
 
 
@@ -120,14 +150,41 @@ def _place(model: Any, table: Table, *, verbose: bool) -> _Placed:
         first, last = np.searchsorted(chosen, (rows.start, rows.stop))
         sample.append(values[chosen[first:last] - rows.start])
     joined = scipy.sparse.vstack(sample, "csr") if table.rows.sparse else np.concatenate(sample)
-    positions = np.concatenate(parts)
-    return _Placed(table.source, positions, table.label, joined, positions[chosen])
+    return _Placed(table.source, np.concatenate(parts), table.label, joined, chosen)
+
+
+def _if_defined(measure: Callable[..., Any], **given: Any) -> Any:
+    try:
+        return measure(**given)
+    except UndefinedMeasureError:
+        return None
+
+
+def _centroids(judged: _Placed, train: _Placed | None) -> CentroidScores | None:
+    """The scores of the centroids of the samples, without the rows that have no label."""
+    given: dict[str, Any] = {}
+    for name, placed in [("train", judged)] if train is None else [("train", train), ("test", judged)]:
+        if placed.labels is None:
+            return None
+        labels = placed.labels[placed.chosen]
+        known = _known(labels)
+        if not known.any():
+            return None
+        given[f"X_{name}"] = placed.sample[known]
+        given[f"Y_{name}"], given[f"y_{name}"] = placed.sample_positions[known], labels[known]
+    scores: CentroidScores | None = _if_defined(centroid_scores, **given)
+    return scores
+
+
+def _known(labels: np.ndarray) -> np.ndarray:
+    """Which labels are not missing."""
+    return np.array([value is not None and value == value and value != "" for value in labels.tolist()], bool)
 
 
 def _labeled(placed: _Placed) -> tuple[np.ndarray, np.ndarray]:
     """Positions and labels of the rows that have a label."""
-    labels = np.asarray([] if placed.labels is None else placed.labels)
-    known = np.array([value is not None and value == value and value != "" for value in labels.tolist()])
+    labels = np.array([]) if placed.labels is None else placed.labels
+    known = _known(labels)
     if not known.any():
         raise DataFileError(
             f"No row of {str(placed.source)!r} has a label: name another column by the 'label' parameter."

@@ -12,8 +12,7 @@ import sklearn.manifold
 import torch
 from sklearn.neighbors import KNeighborsClassifier
 
-from tsee import metrics
-from tsee.metrics import continuity, knn_error, quality_score, trustworthiness
+from tsee.metrics import continuity, knn_error, quality_score, spaces, trustworthiness
 
 N, M = 90, 40
 
@@ -21,19 +20,6 @@ N, M = 90, 40
 def make_space(columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(seed)
     return generator.normal(size=(N, columns)), generator.normal(size=(M, columns))
-
-
-@pytest.fixture
-def data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Data and a map that keeps some of it: the first two columns and noise."""
-    X_train, X_test = make_space(7, seed=0)
-    noise_train, noise_test = make_space(2, seed=1)
-    return X_train, X_train[:, :2] + noise_train / 2, X_test, X_test[:, :2] + noise_test / 2
-
-
-@pytest.fixture(params=["held out", "leave one out"])
-def held_out(request: pytest.FixtureRequest) -> bool:
-    return request.param == "held out"
 
 
 def orders(train: np.ndarray, test: np.ndarray | None) -> list[list[int]]:
@@ -95,7 +81,7 @@ class TestAgainstLoops:
             trustworthiness(*data),
             continuity(*data[:2]),
         )
-        monkeypatch.setattr(metrics, "BLOCK_ENTRIES", 1000)
+        monkeypatch.setattr(spaces, "BLOCK_ENTRIES", 1000)
         blocks = (
             knn_error(data[1], labels[0], data[3], labels[1], k=(1, 7)),
             quality_score(*data, k=(1, 7)),

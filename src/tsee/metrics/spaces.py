@@ -1,0 +1,113 @@
+"""The neighbors of test points among training points, and their ranks: exact, and never more than a block at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.neighbors import KDTree
+from torch import Tensor
+
+from tsee.data import blocks
+from tsee.metric import euclidean
+from tsee.metrics.inputs import Sides, dense, taken
+from tsee.neighbors import ExactIndex
+
+__all__ = ["BLOCK_ENTRIES", "Space", "nearest_distances"]
+
+# How many distances, entries of rows, or comparisons of neighbors are held at once.
+BLOCK_ENTRIES = 2**24
+# Up to this many columns, a k-d tree finds the neighbors a hundred times faster than products of matrices.
+MAX_TREE_COLUMNS = 4
+
+
+class Space:
+    """Training and test points in one space: the data or the map.
+
+    If ``own`` is true, test point i is not compared with training point i: no point is its own neighbor.
+    """
+
+    def __init__(self, train: Tensor, test: Tensor, own: bool) -> None:
+        self.train, self.test, self.own = train, test, own
+
+    @classmethod
+    def of(cls, sides: Sides) -> Space:
+        train_rows = dense(sides.train, sides.dtype)
+        # Integers stay integers, so that equal distances between images stay equal.
+        center = euclidean.origin(train_rows)
+        center = center.round() if sides.integer else center
+        train_rows -= center
+        if sides.test is sides.train:
+            return cls(train_rows, train_rows, sides.own)
+        test_rows = dense(sides.test, sides.dtype).to(train_rows.device)
+        return cls(train_rows, test_rows.sub_(center), sides.own)
+
+    def nearest(self, k: int) -> Tensor:
+        """Indices of the ``k`` training points nearest to each test point, the nearest first: (m, k)."""
+        own = torch.arange(len(self.test)) if self.own else None
+        if self.train.shape[1] > MAX_TREE_COLUMNS:
+            return ExactIndex(self.train).query(self.test, k, exclude=own)[0]
+        tree = KDTree(self.train.cpu().numpy())
+        found = tree.query(self.test.cpu().numpy(), k + self.own, return_distance=False)
+        return torch.from_numpy(found if own is None else _drop(found, own.numpy()))
+
+    def ranks(self, chosen: Tensor) -> Tensor:
+        """For each test point, one more than the training points nearer than each chosen one: (m, k)."""
+        ranks = torch.empty_like(chosen)
+        train = euclidean.prepare(self.train)
+        for rows in blocks(len(self.test), max(1, BLOCK_ENTRIES // len(self.train))):
+            block = self.test[rows]
+            if self.train.shape[1] > MAX_TREE_COLUMNS:
+                tile = euclidean.scores(euclidean.prepare(block), train)  # (rows, n)
+            else:  # in few columns differences are as fast, and lose no digits
+                tile = torch.cdist(block, self.train, compute_mode="donot_use_mm_for_euclid_dist")
+            if self.own:
+                tile[:, rows].fill_diagonal_(torch.inf)
+            limits = tile.gather(1, chosen[rows].to(tile.device))  # (rows, k)
+            # A sum of floating-point ones is many times faster than one of booleans, and as exact.
+            nearer = torch.empty_like(tile)
+            for j in range(chosen.shape[1]):
+                torch.lt(tile, limits[:, j : j + 1], out=nearer)
+                ranks[rows, j] = 1 + nearer.sum(1).long().cpu()
+        return ranks
+
+
+def _drop(found: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each row without its own index, or without the last index if copies of the point have displaced it."""
+    unwanted = found == own[:, None]
+    unwanted[~unwanted.any(1), -1] = True
+    kept: NDArray[np.int64] = found[~unwanted].reshape(len(found), -1)
+    return kept
+
+
+def nearest_distances(sides: Sides, rows: NDArray[np.int64], k: int) -> Tensor:
+    """The *squared* distances from these test points to their ``k`` nearest training points, the nearest first.
+
+    Parameters
+    ----------
+    sides : Sides
+        If its test points are not compared with their own training points, the two must be equal.
+    rows : array of shape (m,)
+        The numbers of the test points.
+    k : int
+
+    Returns
+    -------
+    Tensor of shape (m, k)
+    """
+    n, n_columns = sides.train.shape
+    wanted = k + sides.own  # of a point that is among the training points, the nearest is itself, at 0
+    if n_columns <= MAX_TREE_COLUMNS:
+        tree = KDTree(dense(sides.train, torch.float64).cpu().numpy())
+        found = tree.query(taken(sides.test, rows).numpy(), wanted)[0]
+        return torch.from_numpy(found[:, sides.own :]).square_()
+    size = max(1, BLOCK_ENTRIES // n_columns)
+    nearest = torch.full((len(rows), wanted), torch.inf, dtype=sides.dtype)
+    for part in blocks(n, size):
+        index = ExactIndex(dense(sides.train[part], sides.dtype).cpu())
+        for chosen in blocks(len(rows), size):
+            queries = taken(sides.test, rows[chosen], sides.dtype)
+            _, distances = index.query(queries, min(wanted, part.stop - part.start))
+            both = torch.cat([nearest[chosen], distances], 1)
+            nearest[chosen] = both.sort(1).values[:, :wanted]
+    return nearest[:, sides.own :]
