@@ -15,6 +15,7 @@ from tsee.files.columns import OtherColumns, all_different, select
 from tsee.files.errors import check_different, listed, reading, require
 from tsee.files.rows import FileArray, Rows
 from tsee.files.scratch import NumberSpill, Scratch
+from tsee.files.stamps import Stamp
 from tsee.files.table import Table
 
 __all__ = ["open_parquet"]
@@ -110,6 +111,7 @@ class _Shards:
 
         self.path = path
         self.groups: list[tuple[Path, int]] = []
+        self._stamps = {file: Stamp(file) for file in files}
         sizes: list[int] = []
         self.schema: Any = None
         for file in files:
@@ -141,13 +143,13 @@ class _Shards:
     def read(self, group: int, columns: Sequence[str]) -> Any:
         """Columns of a row group."""
         path, position = self.groups[group]
-        with reading(path, "a Parquet file"):
+        with reading(path, "a Parquet file"), self._stamps[path].watch():
             return self._file(path).read_row_group(position, columns=list(columns))
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
         """Columns of all rows, ``size`` at a time."""
         for path in dict.fromkeys(path for path, _ in self.groups):
-            with reading(path, "a Parquet file"):
+            with reading(path, "a Parquet file"), self._stamps[path].watch():
                 yield from self._file(path).iter_batches(batch_size=size, columns=list(columns))
 
     def feature(self, name: str, kind: str) -> _Feature:
