@@ -188,7 +188,10 @@ def _read_npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type of an array in NumPy's format. Afterwards the file is at the first value."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    return read(file)
+    shape, fortran, dtype = read(file)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its shape is {shape}")
+    return shape, fortran, dtype
 
 
 def _stored_array(
@@ -206,8 +209,6 @@ def _stored_array(
             f"{str(path)!r} holds Python objects, which are not read because they can run code: write numeric rows to "
             "it."
         )
-    if min(shape, default=0) < 0:
-        raise ValueError(f"its shape is {shape}")
     if 0 in shape or shape == () or dtype.itemsize == 0:
         return np.zeros(shape, dtype)
     missing = math.prod(shape) * dtype.itemsize - size

@@ -116,7 +116,7 @@ class _Shards:
         self.schema: Any = None
         for file in files:
             with reading(file, "a Parquet file"):
-                parquet = pyarrow.parquet.ParquetFile(file)
+                parquet = pyarrow.parquet.ParquetFile(_source(file))
                 if self.schema is None:
                     self.schema = parquet.schema_arrow
                 self._check_schema(file, files[0], parquet.schema_arrow)
@@ -169,7 +169,7 @@ class _Shards:
 
         if self._open is None or self._open[0] != path:
             # Without a buffer, a column would be read whole before its first batch.
-            self._open = path, pyarrow.parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False)
+            self._open = path, pyarrow.parquet.ParquetFile(_source(path), buffer_size=2**16, pre_buffer=False)
         return self._open[1]
 
     def _check_schema(self, file: Path, first: Path, schema: Any) -> None:
@@ -294,6 +294,15 @@ class _Column:
         if self._kept is None or self._kept[0] != group:
             self._kept = group, self._shards.read(group, [self._name]).column(0).to_numpy()
         return self._kept[1]
+
+
+def _source(path: Path) -> Any:
+    """A file as pyarrow takes it: by its name, or open if the name is not UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return open(path, "rb")
+    return path
 
 
 def _kind(type_: Any) -> str:
