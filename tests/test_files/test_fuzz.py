@@ -31,7 +31,7 @@ READER = """
 
     faulthandler.enable()
     warnings.simplefilter("ignore")
-    resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))
+    resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
     for folder in Path(sys.argv[1]).iterdir():
         print(folder.name, end="\\t", flush=True)
         (path,) = folder.iterdir()

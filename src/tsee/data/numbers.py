@@ -20,7 +20,7 @@ _ADVICE = {
     "m": "X holds durations (dtype {}): divide them by their unit, such as X / np.timedelta64(1, 's').",
     "V": "X has fields (dtype {}) instead of numeric columns: pass "
     "numpy.lib.recfunctions.structured_to_unstructured(X).",
-    "text": "X holds text (dtype {}), not numeric values: convert it with X.astype(float), or encode it as numbers.",
+    "text": "X must hold numbers, but it is text (dtype {}): convert it with X.astype(float), or encode it as numbers.",
 }
 # Objects that numpy would make numbers of: dates and durations count their units, and an imaginary part is lost.
 _NOT_REAL = (np.datetime64, np.timedelta64, np.complexfloating)

@@ -52,8 +52,13 @@ def reading(path: Any, what: str) -> Iterator[None]:
     """Turn a library's error about a bad file into a `DataFileError`."""
     try:
         yield
-    except (DataFileError, MemoryError):
+    except DataFileError:
         raise
+    except MemoryError as error:
+        raise DataFileError(
+            f"There is not enough memory to read {str(path)!r} ({error or 'it ran out'}): write it with fewer columns; "
+            "if it should not be that large, it is damaged."
+        ) from error
     except FileNotFoundError as error:
         raise DataFileError(f"There is no file {str(path)!r}: check the path.") from error
     except PermissionError as error:

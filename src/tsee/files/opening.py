@@ -63,7 +63,8 @@ def open_table(
 
     The content decides the kind of the file, or else its extension: ``.npy``, ``.npz`` (dense, or a sparse matrix of
     scipy), ``.csv`` and ``.tsv`` (also ``.gz``), ``.parquet`` (a file or a folder of files), ``.h5ad``, ``.h5``,
-    ``.zarr``, or a folder of ``.npy`` files. No pickle is ever read.
+    ``.zarr``, or a folder of ``.npy`` files. No pickle is ever read. A folder is read whole: other files in it are
+    refused, except texts for readers (``README``, ``.md``) and names that begin with ``.`` or ``_``.
 
     Two kinds of columns are kept aside: columns that are not numeric, and columns that are named like an identifier
     and hold whole numbers that are all different. ``notes`` names them. A column that has text among its numbers or
