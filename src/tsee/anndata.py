@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tsee.data.numbers import as_numbers
 from tsee.estimators import METHODS
 from tsee.files.errors import listed
 from tsee.files.h5ad import rows_of
@@ -193,7 +194,7 @@ def _positions(adata: Any, names: Any) -> list[int] | None:
 def _columns(X: Any, positions: list[int] | None) -> Any:
     if positions is None:
         return X
-    return ChosenColumns(X, positions) if isinstance(X, Rows) else X[:, positions]
+    return ChosenColumns(X, positions) if isinstance(X, Rows) else as_numbers(X)[:, positions]
 
 
 def _facts(model: Any, chosen: str) -> dict[str, Any]:

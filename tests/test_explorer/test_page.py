@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tsee.exceptions import DataFileError
 from tsee.explorer import write_map_page
 from tsee.explorer.packing import unpack
 
@@ -77,3 +79,33 @@ def test_wrong_parameters_are_named(fitted, clusters, tmp_path, wrong, error, wo
     with pytest.raises(error, match=words):
         write_map_page(fitted, path=tmp_path / "map.html", **parameters)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_reported_with_the_file(fitted, clusters, tmp_path, monkeypatch):
+    def fail(*given, **named):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "map.html"
+    path.write_text("mine")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", fail)
+        with pytest.raises(
+            DataFileError, match=r"page cannot be written to '.*map.html' \(No space .*: choose a folder"
+        ):
+            write_map_page(fitted, clusters[0], path)
+    with pytest.raises(DataFileError, match=r"page cannot be written to '.*absent/map.html'"):
+        write_map_page(fitted, clusters[0], tmp_path / "absent" / "map.html")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("map.html", "mine")]
+
+
+def test_lone_surrogates_become_question_marks(fitted, clusters, tmp_path):
+    columns = {"kin\udc80d": ["a\ud800"] * 60 + ["b"] * 60, "note": [f"{i}\udfff" for i in range(120)]}
+    features = [f"pixel\udcff{i}" for i in range(64)]
+    path = tmp_path / "map\udcff.html"
+    write_map_page(fitted, clusters[0], path, title="A\udc80B", columns=columns, features=features)
+    content = path.read_text(encoding="utf-8")
+    assert "<title>A?B</title>" in content
+    description, _ = unpack(re.search(r'id="payload">([^<]+)<', content)[1])
+    assert description["title"] == "A?B"
+    assert [column["name"] for column in description["columns"]] == ["kin?d", "note"]
+    assert description["columns"][0]["names"] == ["a?", "b"]

@@ -117,12 +117,12 @@ def write_numbers():
     return _write_numbers
 
 
-def _make_h5ad(path, n=50):
+def _make_h5ad(path, n=50, width=2):
     """The smallest file that is one."""
     with h5py.File(path, "w") as file:
         file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
-        file["X"] = np.zeros((n, 2), np.float32)
-        for part, size in (("obs", n), ("var", 2)):
+        file["X"] = np.zeros((n, width), np.float32)
+        for part, size in (("obs", n), ("var", width)):
             file.create_group(part).attrs.update({"_index": "_index", "column-order": np.array([], dtype="S1")})
             file[part]["_index"] = np.array([f"{part}{i}" for i in range(size)], dtype=object)
 

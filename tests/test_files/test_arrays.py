@@ -167,3 +167,8 @@ def test_damaged_sparse_matrix(tmp_path, refused):
     row = int(np.searchsorted(matrix.indptr, 50, side="right"))
     scipy.sparse.save_npz(tmp_path / "a.npz", matrix)
     refused(tmp_path / "a.npz", f"NaN in row {row}, column 5")
+
+
+def test_a_store_too_wide_for_the_memory(tmp_path, refused):
+    zarr.create_array(str(tmp_path / "a.zarr"), shape=(100, 2**40), chunks=(10, 10), dtype="f8")
+    refused(tmp_path / "a.zarr", "not enough memory to read")

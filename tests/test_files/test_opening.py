@@ -11,6 +11,7 @@ import zarr
 
 from tsee.exceptions import DataFileError
 from tsee.files import open_table, text
+from tsee.files.opening import data_files
 
 
 def test_other_kinds(tmp_path, numbers, check_slices, refused):
@@ -29,6 +30,39 @@ def test_other_kinds(tmp_path, numbers, check_slices, refused):
     with open(tmp_path / "x", "wb") as file:
         np.save(file, numbers)
     check_slices(open_table(tmp_path / "x").rows, numbers)
+
+
+@pytest.mark.parametrize("second", ["b.pq", "b.parquet", "b.PARQUET", "deep/b.parquet"])
+def test_all_parquet_files_of_a_folder(tmp_path, numbers, second, check_slices):
+    frame = pd.DataFrame(numbers, columns=list("abcdef"))
+    (tmp_path / "deep").mkdir()
+    frame[:200].to_parquet(tmp_path / "a.parquet")
+    frame[200:].to_parquet(tmp_path / second)
+    for name in ("_SUCCESS", "_metadata", ".a.parquet.crc", "README.md", "LICENSE"):
+        (tmp_path / name).write_text("x")
+    check_slices(open_table(tmp_path).rows, np.concatenate([numbers[:200], numbers[200:]]))
+
+
+@pytest.mark.parametrize("other", ["b.csv", "b.parquet.gz", "b", "b.txt", "deep/b.zarr"])
+def test_no_part_of_a_folder_is_left_out(tmp_path, numbers, other, refused):
+    pd.DataFrame(numbers, columns=list("abcdef")).to_parquet(tmp_path / "a.parquet")
+    if other == "deep/b.zarr":
+        zarr.create_array(str(tmp_path / other), data=numbers)
+    else:
+        (tmp_path / other).write_text("x")
+    refused(tmp_path, f"holds data and also {other!r}, which would not be read with it: move")
+    np.save(tmp_path / "c.npy", numbers)
+    refused(tmp_path, "holds both .parquet and .npy files: keep one kind in it.")
+
+
+def test_the_data_files_of_a_folder(tmp_path, numbers):
+    zarr.create_array(str(tmp_path / "b.zarr"), data=numbers)
+    for name in ("c.tsv.gz", "a10.csv", "a2.csv", "_SUCCESS"):
+        (tmp_path / name).write_text("x")
+    assert [path.name for path in data_files(tmp_path)] == ["a2.csv", "a10.csv", "b.zarr", "c.tsv.gz"]
+    (tmp_path / "d.csv.bz2").write_text("x")
+    with pytest.raises(DataFileError, match="holds data and also 'd.csv.bz2', which would not be read"):
+        data_files(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "sparse.npz", "a.parquet", "a.csv", "a.csv.gz", "a.h5", "a.h5ad"])

@@ -1,5 +1,6 @@
 """Maps as files: they are read back unchanged, and a writer that fails or is killed leaves the old file whole."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -180,3 +181,30 @@ def test_a_full_disk_leaves_the_old_map_whole(tmp_path, name, run, make_h5ad):
     assert "an existing file is unchanged: choose a folder that you can write to, with room on its disk." in run(code)
     assert (tmp_path / name).read_bytes() == b"old and whole"
     assert {entry.name for entry in tmp_path.iterdir()} == {name, "in.h5ad"}
+
+
+@pytest.mark.parametrize(
+    "name", ["map.csv", "map.tsv.gz", "map.parquet", "map.npz", "map\udcff.csv", "map\udcff.parquet"]
+)
+def test_lone_surrogates_become_question_marks(tmp_path, name, people, check_slices):
+    """They stand for bytes that are no UTF-8, for example in the names of files."""
+    frame = people(60)
+    frame.to_parquet(tmp_path / "in.parquet")
+    (tmp_path / "in.parquet").rename(tmp_path / "in\udcff.parquet")
+    with open_table(tmp_path / "in\udcff.parquet", label="class") as table:
+        table.other_columns._columns["na\udc80me"] = np.array([f"{i}\udc80" for i in range(60)], dtype=object)
+        write_map(tmp_path / name, frame[["height", "weight"]].to_numpy(), table, columns=["tsee0", "tse\udce90"])
+    if name.endswith("npz"):
+        written = dict(np.load(tmp_path / name))
+        assert written["na?me"][3] == "3?"
+        return
+    with open_table(tmp_path / name) as found:
+        assert found.feature_names[-2:] == ["tsee0", "tse?0"]
+        assert found.other_columns["na?me"][3] == "3?"
+
+
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path, numbers):
+    os.mkfifo(tmp_path / "map.csv")
+    with pytest.raises(DataFileError, match="map.csv' .*not a plain file"):
+        write_map(tmp_path / "map.csv", numbers)
+    assert (tmp_path / "map.csv").is_fifo()

@@ -23,6 +23,14 @@ def test_formats(tmp_path, extension, start, make_map):
     scatter(*make_map(3), title="A map", path=str(path))
 
 
+@pytest.mark.parametrize("extension", ["png", "svg", "pdf"])
+def test_lone_surrogates_become_question_marks(tmp_path, extension, make_map):
+    positions, labels = make_map(3)
+    labels = np.array([f"{label}\ud800" for label in labels])
+    ax = scatter(positions, labels, title="A\udc80B", path=tmp_path / f"map.{extension}")
+    assert ax.get_title() == "A?B"
+
+
 def test_points_of_a_vector_figure_are_one_image(tmp_path):
     sizes = []
     for n in (100, 3000):

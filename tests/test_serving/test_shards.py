@@ -156,6 +156,14 @@ def test_workers_share_the_files(process, model, shards, output):
     assert hidden(output) == []
 
 
+def test_the_unfinished_map_of_another_worker_stays(model, frame, write, output, tmp_path):
+    write(tmp_path / "data" / "a.csv", frame)
+    output.mkdir()
+    (output / ".a.csv.gz.0123abcd.writing").write_text("another worker's")
+    place_folder(model, tmp_path / "data", output, OPTIONS)
+    assert hidden(output) == [".a.csv.gz.0123abcd.writing"]
+
+
 def test_a_killed_worker_loses_only_the_file_it_was_placing(process, model, shards, positions, output):
     killed = process(SLOW_WORKER, 0.5, model, shards, output, stdout=-1, text=True)
     assert [killed.stdout.readline() for _ in range(3)] == ["begun\n"] * 3  # two are done, it is placing the third

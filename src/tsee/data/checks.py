@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from os import PathLike
 from typing import Any
 
@@ -11,13 +13,18 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from tsee.data.numbers import as_numbers, as_plain, narrowed
 from tsee.exceptions import DataWarning, warn
 from tsee.files import open_table
 from tsee.files.errors import listed
 from tsee.files.opening import has_columns
 from tsee.files.rows import ChosenColumns, Rows, check_numeric, first_not_finite
+from tsee.files.sparse import checked_csr
 
 __all__ = ["check_finite", "check_rows", "dense"]
+
+# The square of a difference of larger numbers, summed over the columns, would not be finite.
+LARGEST = 1e150
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -35,11 +42,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         X = SlicedArray(X)
     if isinstance(X, Rows):
         return _check_stored(estimator, X, names, reset=reset)
-    if isinstance(X, torch.Tensor):
-        if X.layout != torch.strided:
-            raise TypeError(f"X is a tensor of layout {X.layout}: pass X.to_dense() or a scipy CSR matrix instead.")
-        X = X.detach().cpu()
-        X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
+    X = as_numbers(X)
     if not reset and names is None and _plain(X) and X.shape[1] == estimator.n_features_in_:
         check_finite(X, [])  # nothing else is left to check, and further checks would slow down a single row
         return X
@@ -56,9 +59,10 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         ensure_all_finite=False,
         ensure_min_samples=2 if reset else 1,
     )
-    if X.dtype.kind == "O":  # columns of several types, each of them numbers
-        X = X.astype(np.float64)
+    X = narrowed(X)  # columns of several types, each of them numbers
     check_finite(X, columns)
+    if reset:
+        _check_size(X)
     return X
 
 
@@ -68,13 +72,32 @@ class SlicedArray(Rows):
     def __init__(self, X: Any) -> None:
         check_numeric(X, "X")
         super().__init__(X.shape, X.dtype, "X")
-        self._X = X
+        self._X, self._size = X, _file_size(X)
 
     def __getitem__(self, rows: slice) -> Any:
-        block = self._X[rows]
-        block = block.tocsr() if scipy.sparse.issparse(block) else np.asarray(block, dtype=self.dtype)
+        self._check_length()
+        block = as_plain(self._X[rows], rows.start)
+        if scipy.sparse.issparse(block):
+            block = checked_csr(block, "X")
+        else:
+            block = np.asarray(block)
+        with np.errstate(over="ignore"):  # a long double that float64 cannot hold becomes infinite, and is refused
+            block = block.astype(self.dtype, copy=False)
         check_finite(block, [], rows.start)
         return block
+
+    def _check_length(self) -> None:
+        """Refuse a memory map whose file has become shorter: reading past its end would end the process."""
+        if self._size is not None and _file_size(self._X) not in (None, self._size):
+            raise ValueError(f"{str(self._X.filename)!r} was cut off while it was being read: write it again.")
+
+
+def _file_size(X: Any) -> int | None:
+    """The size of the file of a memory map; None for anything else, and for a file without a name."""
+    try:
+        return os.stat(X.filename).st_size if isinstance(X, np.memmap) and X.filename is not None else None
+    except OSError:
+        return None
 
 
 def _plain(X: Any) -> bool:
@@ -99,8 +122,12 @@ def _read_by_slice(X: Any) -> bool:
     if isinstance(X, np.ndarray | torch.Tensor | Rows) or scipy.sparse.issparse(X) or hasattr(X, "columns"):
         return False
     shape = getattr(X, "shape", None)
-    if not isinstance(shape, tuple) or len(shape) != 2 or not hasattr(X, "dtype") or not hasattr(X, "__getitem__"):
+    if not isinstance(shape, tuple) or not hasattr(X, "dtype") or not hasattr(X, "__getitem__"):
         return False
+    if len(shape) != 2:
+        if shape == () or hasattr(X, "index"):  # a number or a Series, for which scikit-learn has its own sentences
+            return False
+        raise ValueError(f"Expected 2D array, got X of shape {shape} instead: pass rows and columns.")
     if not all(side == side for side in shape):  # NaN: dask has not counted the rows
         raise ValueError("X does not know how many rows it has: call X.compute_chunk_sizes() first.")
     return True
@@ -110,7 +137,9 @@ def _check_stored(estimator: Any, X: Rows, names: Any, *, reset: bool) -> Rows:
     """Check rows that are not in memory as scikit-learn checks an array."""
     if reset:
         if len(X) < 2:
-            raise ValueError(f"Found array with 1 sample(s) (shape={X.shape}) while a minimum of 2 is required.")
+            raise ValueError(f"Found array with {len(X)} sample(s) (shape={X.shape}) while a minimum of 2 is required.")
+        if X.shape[1] == 0:
+            raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
         estimator.n_features_in_ = X.shape[1]
         if X.names is not None:
             estimator.feature_names_in_ = np.array(X.names, dtype=object)
@@ -149,7 +178,15 @@ def _check_columns_numeric(X: Any) -> None:
     types = X.schema.types if hasattr(X, "column_names") else getattr(X, "dtypes", None)
     if types is None or not hasattr(X, "columns"):
         return
-    for name, dtype in zip(_column_names(X), types, strict=True):
+    names = _column_names(X)
+    if not names:
+        raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"X has several columns named {listed(repeated)}: rename them so that all names differ.")
+    for name, dtype in zip(names, types, strict=True):
+        if str(dtype) in ("Int128", "UInt128"):
+            raise ValueError(f"Column {name!r} of X is {dtype}, which numpy does not have: cast it to Float64.")
         if getattr(dtype, "kind", "O") in "biuf" or str(dtype).startswith(("Int", "UInt", "Float", "Bool")):
             continue
         if not _holds_numbers(X[name]):
@@ -163,11 +200,30 @@ def _holds_numbers(column: Any) -> bool:
     try:
         values = np.asarray(column)
         values.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     if values.dtype.kind == "O":
-        return not any(isinstance(value, str | bytes) for value in values.flat)
+        return not any(isinstance(value, str | bytes | np.complexfloating) for value in values.flat)
     return values.dtype.kind in "biuf"
+
+
+def _check_size(X: Any) -> None:
+    """Refuse numbers whose squares overflow, and warn of integers that float64 does not hold exactly."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    if values.dtype.itemsize < 8 or values.size == 0:
+        return
+    largest = max(abs(float(values.min())), abs(float(values.max())))
+    if largest > LARGEST:
+        raise ValueError(
+            f"X holds numbers as large as {largest:.0e}, whose squared differences overflow: divide the columns by "
+            "their units, or take logarithms."
+        )
+    if values.dtype.kind in "iu" and largest > 2**53:
+        warn(
+            "X holds integers beyond 2**53, which are rounded to multiples of up to "
+            f"{int(np.spacing(largest))}: subtract the smallest from each column, or drop it if it is an identifier.",
+            DataWarning,
+        )
 
 
 def check_finite(X: Any, columns: list[Any], start: int = 0) -> None:

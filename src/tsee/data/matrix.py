@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-import torch
 
 from tsee.data.checks import check_finite
+from tsee.data.numbers import as_numbers
 from tsee.files.rows import Rows
 
 __all__ = ["check_matrix"]
@@ -23,12 +23,8 @@ def check_matrix(X: Any, n_features: int) -> Any:
         Rows of a file are checked for finite values when they are read.
     n_features : int
     """
-    if isinstance(X, torch.Tensor):
-        X = X.detach().cpu()
-        X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
-    if scipy.sparse.issparse(X):
-        X = X.tocsr()
-    elif not isinstance(X, Rows):
+    X = as_numbers(X)
+    if not isinstance(X, Rows) and not scipy.sparse.issparse(X):
         X = np.asarray(X)
     if len(X.shape) != 2 or X.shape[1] != n_features:
         raise ValueError(f"X must be a matrix with {n_features} columns, one per feature. Got shape {X.shape} instead.")

@@ -38,7 +38,8 @@ def pack(description: dict[str, Any], arrays: Arrays) -> str:
         table[name] = (array.dtype.name, position, array.size)
         parts.append(content + bytes(-len(content) % ALIGNMENT))
         position += len(parts[-1])
-    header = json.dumps({**description, "arrays": table}, ensure_ascii=False, allow_nan=False).encode()
+    text = json.dumps({**description, "arrays": table}, ensure_ascii=False, allow_nan=False)
+    header = text.encode("utf-8", "replace")  # lone surrogates cannot be encoded
     header += b" " * (-(4 + len(header)) % ALIGNMENT)
     packer = zlib.compressobj(9)
     pieces = [packer.compress(piece) for piece in (len(header).to_bytes(4, "little"), header, *parts)]

@@ -19,6 +19,7 @@ from tsee.explorer.model import describe_model
 from tsee.explorer.packing import Arrays, pack
 from tsee.explorer.pictures import describe_pictures
 from tsee.files.atomic import replacing
+from tsee.files.errors import unwritable
 from tsee.fitted import FittedMap, fitted_map
 from tsee.plots import COLORS
 
@@ -96,7 +97,7 @@ def write_map_page(
         )
     if title is not None and not isinstance(title, str):
         raise TypeError(f"The 'title' parameter of write_map_page must be a str. Got {type(title).__name__} instead.")
-    title = title or f"{fitted.method} map"
+    title = (title or f"{fitted.method} map").encode("utf-8", "replace").decode()  # without lone surrogates
     low, high = positions.min(0), positions.max(0)
     extent = float((high - low).max()) or 1.0
 
@@ -171,6 +172,9 @@ def _html(title: str, payload: str) -> str:
 
 def _replace(path: Path, content: str) -> Path:
     """Write a temporary file first, so that an existing file is either replaced completely or left unchanged."""
-    with replacing(path) as temporary:
-        temporary.write_text(content, encoding="utf-8", newline="")
+    try:
+        with replacing(path) as temporary:
+            temporary.write_text(content, encoding="utf-8", newline="")
+    except OSError as error:
+        raise unwritable("The page", path, error) from error
     return path

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 import re
 import shutil
 import struct
@@ -17,7 +19,10 @@ import scipy.sparse
 from tsee.exceptions import DataFileError, UnnamedColumnsError
 from tsee.files.errors import check_known, listed, reading, require
 from tsee.files.rows import ArrayRows, FileArray, JoinedRows, Rows, SparseRows, check_numeric
-from tsee.files.scratch import Scratch
+from tsee.files.scratch import Scratch, writing
+from tsee.files.sparse import checked_csr
+from tsee.files.stamps import Stamp, Watched, check_plain, hdf5_stamp
+from tsee.files.stores import check_store, missing_chunks, stored_arrays
 from tsee.files.table import Table
 
 __all__ = ["check_no_columns", "in_order", "open_hdf5", "open_npy", "open_npy_folder", "open_npz", "open_zarr"]
@@ -39,15 +44,17 @@ def open_npy_folder(folder: Path, paths: Sequence[Path]) -> Table:
 
 def open_npz(path: Path, *, key: str | None = None, label: str | None = None) -> Table:
     """A table of an .npz file: an array by its name, or a sparse matrix of scipy."""
-    scratch = Scratch()
+    scratch, stamp = Scratch(), Stamp(path)
     with reading(path, "an .npz file"), zipfile.ZipFile(path) as archive:
         members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
         if not members:
             raise DataFileError(f"{str(path)!r} is a zip archive without NumPy arrays: save the data as CSV or .npy.")
         if {"format", "shape", "data"} <= set(members) and key is None:
             check_no_columns(path, label=label)
-            return _open_sparse(path, archive, members, scratch)
-        arrays = {name: _Member(path, archive.getinfo(member), archive, scratch) for name, member in members.items()}
+            return _open_sparse(path, archive, members, scratch, stamp)
+        arrays = {
+            name: _Member(path, archive.getinfo(member), archive, scratch, stamp) for name, member in members.items()
+        }
     return _open_stored(path, "npz", arrays, key, label, [scratch])
 
 
@@ -57,10 +64,11 @@ def open_hdf5(path: Path, *, key: str | None = None, label: str | None = None) -
     with reading(path, "an HDF5 file"), contextlib.ExitStack() as stack:
         file = stack.enter_context(h5py.File(path, "r"))
         arrays: dict[str, Any] = {}
+        stamp = hdf5_stamp(file)
 
         def collect(name: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset):
-                arrays[name] = item
+            if isinstance(item, h5py.Dataset) and item.shape is not None:
+                arrays[name] = Watched(item, stamp)
 
         file.visititems(collect)
         table = _open_stored(path, "hdf5", arrays, key, label, [file])
@@ -70,21 +78,18 @@ def open_hdf5(path: Path, *, key: str | None = None, label: str | None = None) -
 
 def open_zarr(path: Path, *, key: str | None = None, label: str | None = None) -> Table:
     """A table of an array of a Zarr store."""
-    zarr = require("zarr", "zarr", path)
+    require("zarr", "zarr", path)
     with reading(path, "a Zarr store"):
-        store = zarr.open(str(path), mode="r")
-        if isinstance(store, zarr.Array):
+        check_store(path)
+        arrays = stored_arrays(path)
+        if not isinstance(arrays, dict):
             if key is not None:
                 raise DataFileError(f"{str(path)!r} is one array, and has no key {key!r}: leave the key out.")
-            return _open_stored(path, "zarr", {"array": store}, "array", label, [])
-        return _open_stored(path, "zarr", _zarr_arrays(store), key, label, [])
-
-
-def _zarr_arrays(group: Any, prefix: str = "") -> dict[str, Any]:
-    arrays = {f"{prefix}{name}": array for name, array in group.arrays()}
-    for name, inner in group.groups():
-        arrays |= _zarr_arrays(inner, f"{prefix}{name}/")
-    return arrays
+            arrays, key = {"array": arrays}, "array"
+        table = _open_stored(path, "zarr", arrays, key, label, [])
+        name, array = _choose(arrays, key, path, label)
+        table.notes += missing_chunks(array, name, path)
+        return table
 
 
 def _open_stored(
@@ -168,11 +173,13 @@ def in_order(paths: Sequence[Path]) -> list[Path]:
 
 
 def _map_npy(path: Path) -> Any:
+    check_plain(path)
     with reading(path, "an .npy file"):
         with open(path, "rb") as file:
+            stamp = Stamp(path)
             shape, fortran, dtype = _read_npy_header(file)
-            offset = file.tell()
-        array = _stored_array(path, shape, fortran, dtype, offset)
+            offset, size = file.tell(), os.fstat(file.fileno()).st_size
+        array = _stored_array(path, shape, fortran, dtype, offset, size - offset, stamp)
     check_numeric(array, path)
     return array
 
@@ -181,31 +188,40 @@ def _read_npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type of an array in NumPy's format. Afterwards the file is at the first value."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    return read(file)
+    shape, fortran, dtype = read(file)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its shape is {shape}")
+    return shape, fortran, dtype
 
 
-def _stored_array(path: Path, shape: tuple[int, ...], fortran: bool, dtype: np.dtype[Any], offset: int) -> Any:
-    """An array in a file; an array that is stored by columns has to be a memory map."""
+def _stored_array(
+    path: Path,
+    shape: tuple[int, ...],
+    fortran: bool,
+    dtype: np.dtype[Any],
+    offset: int,
+    size: int,
+    stamp: Stamp | None = None,
+) -> Any:
+    """An array in a file, of which it has ``size`` bytes from ``offset`` on."""
     if dtype.hasobject:
         raise DataFileError(
             f"{str(path)!r} holds Python objects, which are not read because they can run code: write numeric rows to "
             "it."
         )
-    if 0 in shape or shape == ():
+    if 0 in shape or shape == () or dtype.itemsize == 0:
         return np.zeros(shape, dtype)
-    if fortran and len(shape) > 1:
-        return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order="F")
-    missing = offset + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize - path.stat().st_size
+    missing = math.prod(shape) * dtype.itemsize - size
     if missing > 0:
         raise EOFError(f"it lacks {missing} bytes")
-    return FileArray(path, dtype, shape, offset)
+    return FileArray(path, dtype, shape, offset, fortran=fortran and len(shape) > 1, stamp=stamp)
 
 
 class _Member:
     """An array of an .npz file. Its rows are read from the file itself, or unpacked first if they are compressed."""
 
-    def __init__(self, path: Path, info: zipfile.ZipInfo, archive: zipfile.ZipFile, scratch: Scratch):
-        self._path, self._info, self._scratch = path, info, scratch
+    def __init__(self, path: Path, info: zipfile.ZipInfo, archive: zipfile.ZipFile, scratch: Scratch, stamp: Stamp):
+        self._path, self._info, self._scratch, self._stamp = path, info, scratch, stamp
         with archive.open(info) as file:
             self.shape, self._fortran, self.dtype = _read_npy_header(file)
             self._header_length = file.tell()
@@ -216,18 +232,26 @@ class _Member:
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         if self._array is None:
-            self._array = self._map()
+            with self._stamp.watch():
+                self._array = self._unpacked()
         block: np.ndarray = self._array[rows]
         return block
 
-    def _map(self) -> Any:
+    def _unpacked(self) -> Any:
+        size = self._info.file_size - self._header_length
+        stamp: Stamp | None = self._stamp
         if self._info.compress_type == zipfile.ZIP_STORED:
             path, offset = self._path, self._header_length + _data_offset(self._path, self._info)
         else:
-            path, offset = self._scratch.path("array"), self._header_length
-            with zipfile.ZipFile(self._path) as archive, archive.open(self._info) as file, open(path, "wb") as out:
+            path, offset, stamp = self._scratch.path("array"), self._header_length, None
+            with (
+                zipfile.ZipFile(self._path) as archive,
+                archive.open(self._info) as file,
+                open(path, "wb") as out,
+                writing(path),
+            ):
                 shutil.copyfileobj(file, out, 2**20)
-        return _stored_array(path, self.shape, self._fortran, self.dtype, offset)
+        return _stored_array(path, self.shape, self._fortran, self.dtype, offset, size, stamp)
 
 
 def _data_offset(path: Path, info: zipfile.ZipInfo) -> int:
@@ -239,21 +263,23 @@ def _data_offset(path: Path, info: zipfile.ZipInfo) -> int:
     return info.header_offset + 30 + int(name_length) + int(extra_length)
 
 
-def _open_sparse(path: Path, archive: zipfile.ZipFile, members: Mapping[str, str], scratch: Scratch) -> Table:
+def _open_sparse(
+    path: Path, archive: zipfile.ZipFile, members: Mapping[str, str], scratch: Scratch, stamp: Stamp
+) -> Table:
     with archive.open(members["format"]) as file:
         name = np.lib.format.read_array(file, allow_pickle=False).item()
     kind = name.decode() if isinstance(name, bytes) else str(name)
     notes = []
     if kind == "csr":
         parts = {
-            part: _Member(path, archive.getinfo(members[part]), archive, scratch)
+            part: _Member(path, archive.getinfo(members[part]), archive, scratch, stamp)
             for part in ("data", "indices", "indptr")
         }
         with archive.open(members["shape"]) as file:
             shape = np.lib.format.read_array(file, allow_pickle=False)
         rows: Rows = SparseRows(parts["data"], parts["indices"], parts["indptr"], shape, path)
     else:
-        matrix = scipy.sparse.load_npz(path).tocsr()
+        matrix = checked_csr(scipy.sparse.load_npz(path), f"The array in {str(path)!r}", DataFileError)
         rows = SparseRows(matrix.data, matrix.indices, matrix.indptr, matrix.shape, path)
         notes.append(f"Sparse, but not stored by row ({kind}): kept in memory.")
     return Table(rows=rows, source=path, kind="npz", notes=notes, holds=[scratch])
@@ -263,4 +289,4 @@ def _flattened(array: Any) -> list[str]:
     if len(array.shape) == 2:
         return []
     shape = " x ".join(str(side) for side in array.shape[1:])
-    return [f"Each row, of shape {shape}, becomes {int(np.prod(array.shape[1:]))} features."]
+    return [f"Each row, of shape {shape}, becomes {math.prod(array.shape[1:])} features."]

@@ -14,7 +14,7 @@ from typing import Any
 
 from tsee.exceptions import DataFileError
 
-__all__ = ["check_different", "check_known", "listed", "obstacle", "reading", "require"]
+__all__ = ["check_different", "check_known", "listed", "obstacle", "reading", "require", "unwritable"]
 
 
 def obstacle(path: Path) -> str | None:
@@ -24,7 +24,18 @@ def obstacle(path: Path) -> str | None:
         folder = folder.parent
     if not folder.is_dir():
         return os.strerror(errno.ENOTDIR)
+    if path.exists() and not path.is_file():
+        return "it is not a plain file"
     return None if os.access(folder, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
+
+
+def unwritable(what: str, path: Any, reason: Any) -> DataFileError:
+    """The error to raise if a file cannot be written; ``reason`` is a text or an error."""
+    reason = getattr(reason, "strerror", None) or (str(reason).splitlines() or [type(reason).__name__])[0]
+    return DataFileError(
+        f"{what} cannot be written to {str(path)!r} ({reason}), and an existing file is unchanged: choose a folder "
+        "that you can write to, with room on its disk."
+    )
 
 
 def require(module: str, extra: str, path: Any) -> Any:
@@ -41,8 +52,13 @@ def reading(path: Any, what: str) -> Iterator[None]:
     """Turn a library's error about a bad file into a `DataFileError`."""
     try:
         yield
-    except (DataFileError, MemoryError):
+    except DataFileError:
         raise
+    except MemoryError as error:
+        raise DataFileError(
+            f"There is not enough memory to read {str(path)!r} ({error or 'it ran out'}): write it with fewer columns; "
+            "if it should not be that large, it is damaged."
+        ) from error
     except FileNotFoundError as error:
         raise DataFileError(f"There is no file {str(path)!r}: check the path.") from error
     except PermissionError as error:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["decimal_marks", "is_integer", "is_missing", "is_number", "mostly_numbers", "pointed"]
+__all__ = ["decimal_marks", "encoded", "is_integer", "is_missing", "is_number", "mostly_numbers", "pointed"]
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "#n/a", "<na>", "?", "-nan")
 _INTEGER = re.compile(r"\s*[-+]?\d+\s*")
@@ -41,6 +41,15 @@ def pointed(field: str, decimal: str = ",") -> str:
     if decimal == ".":
         return field
     return "ambiguous" if "." in field else field.replace(",", ".", 1)
+
+
+def encoded(text: str) -> str:
+    """A text with "?" for lone surrogates, which no file in UTF-8 can hold.
+
+    >>> encoded("caf\\udce9")
+    'caf?'
+    """
+    return text.encode("utf-8", "replace").decode()
 
 
 def is_number(field: str, decimal: str = ".") -> bool:

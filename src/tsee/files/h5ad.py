@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from tsee.exceptions import DataFileError, UnnamedColumnsError
 from tsee.files.columns import OtherColumns
 from tsee.files.errors import check_known, listed, reading, require
 from tsee.files.rows import ArrayRows, ChosenColumns, Rows, SparseRows, check_numeric
+from tsee.files.stamps import Watched, hdf5_stamp
 from tsee.files.table import Table
 
 __all__ = ["is_h5ad", "open_h5ad", "put_obsm", "rows_of"]
@@ -86,7 +86,7 @@ def put_obsm(path: Path, name: str, n_rows: int, width: int) -> tuple[Any, Any]:
     ``name`` without "X_".
     """
     h5py = require("h5py", "anndata", path)
-    file = h5py.File(path, "r+")
+    file = h5py.File(path, "r+", locking=False)  # `replacing` has locked it
     if "obsm" not in file:
         file.create_group("obsm").attrs.update({"encoding-type": "dict", "encoding-version": "0.1.0"})
     if name in file["obsm"]:
@@ -132,17 +132,19 @@ def _matrix(file: Any, key: str | None, path: Path) -> tuple[Any, bool]:
 
 def rows_of(item: Any, path: Path, names: list[str] | None = None) -> tuple[Rows, list[str]]:
     """The rows of an open dataset, or of the group of a sparse matrix, and notes for the user."""
+    stamp = hdf5_stamp(item.file)
     if hasattr(item, "shape"):
         check_numeric(item, path)
-        return ArrayRows(item, path, names), []
+        return ArrayRows(Watched(item, stamp), path, names), []
     encoding = _text(item.attrs.get("encoding-type", item.attrs.get("h5sparse_format", "")))
     shape = item.attrs.get("shape", item.attrs.get("h5sparse_shape"))
-    if encoding.startswith("csr"):
-        return SparseRows(item["data"], item["indices"], item["indptr"], shape, path, names), []
-    if encoding.startswith("csc"):
-        matrix = scipy.sparse.csc_matrix((item["data"][:], item["indices"][:], item["indptr"][:]), shape=shape)
-        matrix.check_format()
-        matrix = matrix.tocsr()
+    if encoding.startswith(("csr", "csc")):
+        data, indices, indptr = (Watched(item[part], stamp) for part in ("data", "indices", "indptr"))
+        if encoding.startswith("csr"):
+            return SparseRows(data, indices, indptr, shape, path, names), []
+        # By columns, it is the transposed matrix by rows.
+        turned = SparseRows(data, indices, indptr, shape[::-1], path)
+        matrix = turned._read(0, len(turned)).T.tocsr()
         rows = SparseRows(matrix.data, matrix.indices, matrix.indptr, shape, path, names)
         return rows, ["Sparse, but stored by column (CSC): kept in memory."]
     raise DataFileError(f"{item.name!r} in {str(path)!r} is a {encoding or 'group'}, not an array: choose another key.")
@@ -172,7 +174,7 @@ class _Obs:
     def __init__(self, item: Any):
         self._item = item
         self._group = not hasattr(item, "shape")
-        self._main = item[_main_part(item)] if self._group else item
+        self._main = Watched(item[_main_part(item)] if self._group else item, hdf5_stamp(item.file))
         self._categories: np.ndarray | None = None
 
     def __len__(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 from tsee.exceptions import DataFileError
 from tsee.files import arrays, h5ad, parquet, text
-from tsee.files.errors import reading
+from tsee.files.errors import listed, reading
+from tsee.files.stamps import check_plain
+from tsee.files.stores import is_zarr
 from tsee.files.table import Table
 
 __all__ = ["data_files", "has_columns", "is_zarr", "open_table"]
@@ -60,7 +63,8 @@ def open_table(
 
     The content decides the kind of the file, or else its extension: ``.npy``, ``.npz`` (dense, or a sparse matrix of
     scipy), ``.csv`` and ``.tsv`` (also ``.gz``), ``.parquet`` (a file or a folder of files), ``.h5ad``, ``.h5``,
-    ``.zarr``, or a folder of ``.npy`` files. No pickle is ever read.
+    ``.zarr``, or a folder of ``.npy`` files. No pickle is ever read. A folder is read whole: other files in it are
+    refused, except texts for readers (``README``, ``.md``) and names that begin with ``.`` or ``_``.
 
     Two kinds of columns are kept aside: columns that are not numeric, and columns that are named like an identifier
     and hold whole numbers that are all different. ``notes`` names them. A column that has text among its numbers or
@@ -137,6 +141,7 @@ def _kind(path: Path) -> tuple[str, list[Path]]:
     """The kind of a file, and the files that it consists of."""
     if path.is_dir():
         return _kind_of_folder(path)
+    check_plain(path)
     with reading(path, "a file that can be read"), open(path, "rb") as file:
         head = file.read(8)
     extension = path.suffix.lower()
@@ -164,36 +169,60 @@ def _kind_of_folder(folder: Path) -> tuple[str, list[Path]]:
     if is_zarr(folder):
         return "zarr", [folder]
     found = _visible_files(folder)
-    for extension, kind in ((".parquet", "parquet"), (".pq", "parquet"), (".npy", "npy")):
-        files = arrays.in_order([entry for entry in found if entry.suffix.lower() == extension])
-        if files:
-            return kind, files
-    raise DataFileError(
-        f"The folder {str(folder)!r} holds no .parquet or .npy files, and is not a Zarr store: write the data as one "
-        f"of {KNOWN}."
-    )
-
-
-def is_zarr(folder: Path) -> bool:
-    """Whether a folder is a Zarr store, which is one table."""
-    return any((folder / name).exists() for name in (".zarray", ".zgroup", "zarr.json"))
+    kinds = {kind for entry in found if (kind := EXTENSIONS.get(entry.suffix.lower())) in ("parquet", "npy")}
+    if not kinds:
+        raise DataFileError(
+            f"The folder {str(folder)!r} holds no .parquet or .npy files, and is not a Zarr store: write the data as "
+            f"one of {KNOWN}."
+        )
+    if len(kinds) > 1:
+        raise DataFileError(f"The folder {str(folder)!r} holds both .parquet and .npy files: keep one kind in it.")
+    (kind,) = kinds
+    _check_known(folder, found, [entry for entry in found if EXTENSIONS.get(entry.suffix.lower()) == kind])
+    return kind, arrays.in_order(found)
 
 
 def data_files(folder: Path) -> list[Path]:
     """The data files in a folder, each of them a table, in the order of their names."""
     extensions = tuple(EXTENSIONS) + tuple(end + gz for end in TEXT_EXTENSIONS for gz in ("", ".gz"))
-    found = arrays.in_order([entry for entry in _visible_files(folder) if entry.name.lower().endswith(extensions)])
-    if not found:
+    found = _visible_files(folder)
+    known = [entry for entry in found if entry.is_dir() or entry.name.lower().endswith(extensions)]
+    if not known:
         raise DataFileError(f"The folder {str(folder)!r} holds no data files: write them as one of {KNOWN}.")
-    return found
+    _check_known(folder, found, known)
+    return arrays.in_order(found)
+
+
+def _check_known(folder: Path, found: list[Path], known: list[Path]) -> None:
+    """Refuse a folder of which a part would not be read."""
+    others = [str(entry.relative_to(folder)) for entry in found if entry not in known]
+    if others:
+        raise DataFileError(
+            f"The folder {str(folder)!r} holds data and also {listed(others)}, which would not be read with it: move "
+            "that elsewhere, or write it like the others."
+        )
 
 
 def _visible_files(folder: Path) -> list[Path]:
-    return [
-        entry
-        for entry in folder.rglob("*")
-        if entry.is_file() and not any(part.startswith((".", "_")) for part in entry.relative_to(folder).parts)
-    ]
+    """Files, and stores of Zarr, which are folders, that are in a folder or in one of its folders.
+
+    Names that begin with "." or "_" are for programs, and texts about the data are for people.
+    """
+    found = []
+    for parent, folders, names in os.walk(folder):
+        for name in list(folders):
+            if name.startswith((".", "_")):
+                folders.remove(name)
+            elif is_zarr(Path(parent, name)):
+                folders.remove(name)
+                found.append(Path(parent, name))
+        for name in names:
+            path = Path(parent, name)
+            if name.startswith((".", "_")) or path.suffix.lower() == ".md" or path.stem in ("README", "LICENSE"):
+                continue
+            check_plain(path)
+            found.append(path)
+    return found
 
 
 def _check_text(path: Path, compressed: bool) -> None:

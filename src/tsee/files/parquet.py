@@ -15,6 +15,7 @@ from tsee.files.columns import OtherColumns, all_different, select
 from tsee.files.errors import check_different, listed, reading, require
 from tsee.files.rows import FileArray, Rows
 from tsee.files.scratch import NumberSpill, Scratch
+from tsee.files.stamps import Stamp
 from tsee.files.table import Table
 
 __all__ = ["open_parquet"]
@@ -110,11 +111,12 @@ class _Shards:
 
         self.path = path
         self.groups: list[tuple[Path, int]] = []
+        self._stamps = {file: Stamp(file) for file in files}
         sizes: list[int] = []
         self.schema: Any = None
         for file in files:
             with reading(file, "a Parquet file"):
-                parquet = pyarrow.parquet.ParquetFile(file)
+                parquet = pyarrow.parquet.ParquetFile(_source(file))
                 if self.schema is None:
                     self.schema = parquet.schema_arrow
                 self._check_schema(file, files[0], parquet.schema_arrow)
@@ -141,13 +143,13 @@ class _Shards:
     def read(self, group: int, columns: Sequence[str]) -> Any:
         """Columns of a row group."""
         path, position = self.groups[group]
-        with reading(path, "a Parquet file"):
+        with reading(path, "a Parquet file"), self._stamps[path].watch():
             return self._file(path).read_row_group(position, columns=list(columns))
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[Any]:
         """Columns of all rows, ``size`` at a time."""
         for path in dict.fromkeys(path for path, _ in self.groups):
-            with reading(path, "a Parquet file"):
+            with reading(path, "a Parquet file"), self._stamps[path].watch():
                 yield from self._file(path).iter_batches(batch_size=size, columns=list(columns))
 
     def feature(self, name: str, kind: str) -> _Feature:
@@ -167,7 +169,7 @@ class _Shards:
 
         if self._open is None or self._open[0] != path:
             # Without a buffer, a column would be read whole before its first batch.
-            self._open = path, pyarrow.parquet.ParquetFile(path, buffer_size=2**16, pre_buffer=False)
+            self._open = path, pyarrow.parquet.ParquetFile(_source(path), buffer_size=2**16, pre_buffer=False)
         return self._open[1]
 
     def _check_schema(self, file: Path, first: Path, schema: Any) -> None:
@@ -292,6 +294,15 @@ class _Column:
         if self._kept is None or self._kept[0] != group:
             self._kept = group, self._shards.read(group, [self._name]).column(0).to_numpy()
         return self._kept[1]
+
+
+def _source(path: Path) -> Any:
+    """A file as pyarrow takes it: by its name, or open if the name is not UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return open(path, "rb")
+    return path
 
 
 def _kind(type_: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ import scipy.sparse
 
 from tsee.exceptions import DataFileError
 from tsee.files.errors import listed, reading
+from tsee.files.sparse import csr_fault
+from tsee.files.stamps import Stamp
 
 __all__ = [
     "ArrayRows",
@@ -51,7 +54,9 @@ class Rows:
 
     def __init__(self, shape: tuple[int, int], dtype: Any, source: Any, names: Sequence[str] | None = None):
         self.shape = (int(shape[0]), int(shape[1]))
-        self.dtype: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+        dtype = np.dtype(dtype).newbyteorder("=")
+        # torch has no longer floats; what float64 cannot hold becomes infinite, and is refused.
+        self.dtype: np.dtype[Any] = np.dtype(np.float64) if dtype.kind == "f" and dtype.itemsize > 8 else dtype
         self.source = str(source)
         self.names = names
 
@@ -65,7 +70,7 @@ class Rows:
         if step != 1:
             raise ValueError(f"Rows of a file are read in slices without a step. Got {rows!r} instead.")
         stop = max(start, stop)
-        with reading(self.source, "what it was when it was opened"):
+        with reading(self.source, "what it was when it was opened"), np.errstate(over="ignore"):
             block = self._read(start, stop)
         self._check_finite(block, start)
         return block
@@ -127,17 +132,28 @@ def _sum_is_finite(values: np.ndarray) -> bool:
 
 
 class FileArray:
-    """An array in a file, read by slice.
+    """An array in a file, by rows or (``fortran``) by columns, read by slice.
 
-    These are plain reads instead of a memory map: pages of a map count as memory long after they were read.
+    These are plain reads instead of a memory map: pages of a map count as memory long after they were read, and the
+    process ends if the file becomes shorter.
     """
 
-    def __init__(self, path: Any, dtype: Any, shape: Sequence[int], offset: int = 0, keep: Any = None) -> None:
-        self._path, self._offset, self._keep = path, offset, keep
+    def __init__(
+        self,
+        path: Any,
+        dtype: Any,
+        shape: Sequence[int],
+        offset: int = 0,
+        keep: Any = None,
+        *,
+        fortran: bool = False,
+        stamp: Stamp | None = None,
+    ) -> None:
+        self._path, self._offset, self._keep, self._fortran, self._stamp = path, offset, keep, fortran, stamp
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.shape = tuple(int(side) for side in shape)
         self.ndim = len(self.shape)
-        self._items = int(np.prod(self.shape[1:], dtype=np.int64))
+        self._items = math.prod(self.shape[1:])
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -146,12 +162,38 @@ class FileArray:
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise ValueError(f"Rows of a file are read in slices without a step. Got {rows!r} instead.")
-        count = max(0, stop - start) * self._items
-        position = self._offset + start * self._items * self.dtype.itemsize
-        values = np.fromfile(self._path, dtype=self.dtype, count=count, offset=position) if count else np.empty(0)
-        if len(values) < count:
-            raise EOFError("it ends before its last row")
-        return values.astype(self.dtype, copy=False).reshape(-1 if self._items else stop - start, *self.shape[1:])
+        count = max(0, stop - start)
+        shape = (count, *self.shape[1:])
+        if not self._fortran:
+            return self._values([start * self._items], count * self._items).reshape(shape)
+        # Each column is one piece of the file, of which the slice is a part.
+        begins = range(start, self._items * len(self) + start, len(self))
+        return self._values(begins, count).T.reshape(shape, order="F")
+
+    def _values(self, begins: Sequence[int], count: int) -> np.ndarray:
+        """``count`` values from each of these places in the array."""
+        buffer = np.empty((len(begins), count * self.dtype.itemsize), np.uint8)
+        if buffer.size:
+            whole = True
+            with open(self._path, "rb", buffering=0) as file:
+                for begin, part in zip(begins, buffer, strict=True):
+                    file.seek(self._offset + begin * self.dtype.itemsize)
+                    whole = whole and _read_into(file, part.data)
+                if self._stamp is not None:
+                    self._stamp.check(file.fileno())
+            if not whole:
+                raise EOFError("it ends before its last row")
+        return buffer.view(self.dtype) if buffer.size else np.empty((len(begins), count), self.dtype)
+
+
+def _read_into(file: Any, buffer: memoryview) -> bool:
+    """Fill a buffer from a raw file, and say whether there was enough."""
+    while len(buffer):
+        size = file.readinto(buffer)
+        if not size:
+            return False
+        buffer = buffer[size:]
+    return True
 
 
 class ArrayRows(Rows):
@@ -160,7 +202,7 @@ class ArrayRows(Rows):
     def __init__(
         self, array: Any, source: Any, names: Sequence[str] | None = None, columns: Any = None, keep: Any = None
     ):
-        self._width = int(np.prod(array.shape[1:], dtype=np.int64))
+        self._width = math.prod(int(side) for side in array.shape[1:])
         width = self._width if columns is None else len(columns)
         super().__init__((array.shape[0], width), array.dtype, source, names)
         self._array, self._keep = array, keep  # ``keep`` must exist as long as the rows
@@ -186,22 +228,31 @@ class SparseRows(Rows):
         self._data, self._indices, self._indptr = data, indices, indptr
         if data.dtype.kind not in "biuf":
             raise DataFileError(f"{self.source!r} holds {data.dtype}, not numbers: write numeric rows to it.")
-        if indptr.shape != (self.shape[0] + 1,) or data.shape != indices.shape:
+        kinds = indices.dtype.kind + indptr.dtype.kind
+        if (
+            min(self.shape) < 0
+            or indptr.shape != (self.shape[0] + 1,)
+            or len(data.shape) != 1
+            or data.shape != indices.shape
+            or not set(kinds) <= set("iu")
+        ):
             raise DataFileError(f"{self.source!r} holds a sparse matrix whose parts do not match: write it again.")
 
     def _read(self, start: int, stop: int) -> scipy.sparse.csr_matrix:
-        indptr = np.asarray(self._indptr[start : stop + 1], dtype=np.int64)
+        indptr = np.asarray(self._indptr[start : stop + 1]).astype(np.int64)
         first, last = int(indptr[0]), int(indptr[-1])
-        data, indices = np.asarray(self._data[first:last]), np.asarray(self._indices[first:last])
-        indptr = indptr - first
-        # scipy does not check these: with a wrong index it would write outside of the dense block.
-        whole = len(data) == last - first and bool((np.diff(indptr) >= 0).all())
-        if not whole or (len(indices) and (indices.min() < 0 or indices.max() >= self.shape[1])):
-            raise DataFileError(
-                f"{self.source!r} holds a damaged sparse matrix (rows {start + 1} to {stop}): write it again."
-            )
-        return scipy.sparse.csr_matrix(
-            (data.astype(self.dtype, copy=False), indices, indptr), shape=(stop - start, self.shape[1])
+        if not 0 <= first <= last <= self._data.shape[0]:
+            raise self._damaged(start, stop, f"their values are {first} to {last} of {self._data.shape[0]}")
+        data = np.asarray(self._data[first:last]).astype(self.dtype, copy=False)
+        indices, indptr, shape = np.asarray(self._indices[first:last]), indptr - first, (stop - start, self.shape[1])
+        what = csr_fault(data, indices, indptr, shape)
+        if what is not None:
+            raise self._damaged(start, stop, what)
+        return scipy.sparse.csr_matrix((data, indices, indptr), shape=shape)
+
+    def _damaged(self, start: int, stop: int, what: str) -> DataFileError:
+        return DataFileError(
+            f"{self.source!r} holds a damaged sparse matrix (rows {start + 1} to {stop}): {what}. Write it again."
         )
 
 

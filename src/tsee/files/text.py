@@ -25,6 +25,7 @@ from tsee.files.errors import check_different, listed, reading
 from tsee.files.fields import decimal_marks, is_integer, is_missing, is_number, mostly_numbers, pointed
 from tsee.files.rows import ArrayRows, FileArray, all_finite
 from tsee.files.scratch import NumberSpill, Scratch, TextColumn, TextSpill
+from tsee.files.stamps import Stamp
 from tsee.files.table import Table
 
 __all__ = ["open_text"]
@@ -41,7 +42,12 @@ def open_text(
     path: Path, *, label: str | None = None, columns: Sequence[str] | None = None, drop: Sequence[str] = ()
 ) -> Table:
     """A table of a CSV or TSV file, which may be compressed with gzip."""
-    with reading(path, "a text of separated values"), contextlib.closing(_PlainFile(path)) as file:
+    stamp = Stamp(path)
+    with (
+        reading(path, "a text of separated values"),
+        stamp.watch(),
+        contextlib.closing(_PlainFile(path)) as file,
+    ):
         first = file.block(FIRST_FIELDS)
         if not first.rows:
             raise DataFileError(f"{str(path)!r} has no rows of data: is it the right file?")

@@ -16,7 +16,8 @@ import numpy as np
 
 from tsee.exceptions import DataFileError
 from tsee.files.atomic import replacing
-from tsee.files.errors import listed, obstacle, require
+from tsee.files.errors import listed, obstacle, require, unwritable
+from tsee.files.fields import encoded
 from tsee.files.h5ad import put_obsm
 from tsee.files.table import Table
 
@@ -105,7 +106,7 @@ class MapWriter:
         self.path = Path(path)
         self.rows = 0
         self._table = table
-        self._columns = None if columns is None else list(columns)
+        self._columns = None if columns is None else [encoded(name) for name in columns]
         self._replacement = contextlib.ExitStack()
         self._sink: _Sink | None = None
         self._sink_class = _sink_class(self.path, table)
@@ -113,7 +114,7 @@ class MapWriter:
             raise DataFileError(f"{str(path)!r} is a folder: name a file to write the map to.")
         reason = obstacle(self.path.resolve())
         if reason is not None:  # reported before the work, not after it
-            raise self._unwritable(reason)
+            raise unwritable("The map", self.path, reason)
 
     def __enter__(self) -> MapWriter:
         return self
@@ -131,7 +132,7 @@ class MapWriter:
             raise ValueError(
                 f"The map must have one row for each of the table's {len(self._table)}. Got {stop} or more."
             )
-        kept = {} if self._table is None else self._table.kept(start, stop)
+        kept = {} if self._table is None else _encodable(self._table.kept(start, stop), self.path)
         with self._reported():
             if self._sink is None:
                 self._sink = self._open(positions, kept)
@@ -189,14 +190,7 @@ class MapWriter:
         try:
             yield
         except (OSError, RuntimeError) as error:  # h5py raises a RuntimeError if the disk is full
-            reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-            raise self._unwritable(reason) from error
-
-    def _unwritable(self, reason: str) -> DataFileError:
-        return DataFileError(
-            f"The map cannot be written to {str(self.path)!r} ({reason}), and an existing file is unchanged: "
-            "choose a folder that you can write to, with room on its disk."
-        )
+            raise unwritable("The map", self.path, error) from error
 
 
 class _Sink:
@@ -311,7 +305,8 @@ class _ParquetSink(_Sink):
         if self._writer is None:
             arrays = {name: _arrow_array(column) for name, column in values.items()}
             schema = pa.schema([(name, array.type) for name, array in arrays.items()])
-            self._writer = self._parquet.ParquetWriter(self.path, schema)
+            self._file = open(self.path, "wb")  # noqa: SIM115  # pyarrow takes no names that are not UTF-8
+            self._writer = self._parquet.ParquetWriter(self._file, schema)
         schema = self._writer.schema
         self._writer.write_table(
             pa.table([_arrow_array(column, schema.field(name).type) for name, column in values.items()], schema=schema)
@@ -320,6 +315,7 @@ class _ParquetSink(_Sink):
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
+            self._file.close()
 
 
 class _H5adSink(_Sink):
@@ -368,6 +364,22 @@ def _sink_class(path: Path, table: Table | None) -> type[_Sink]:
     if extension == ".parquet":
         require("pyarrow.parquet", "parquet", path)
     return SINKS[extension]
+
+
+def _encodable(columns: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
+    """Columns whose names and texts can be written."""
+    checked: dict[str, np.ndarray] = {}
+    for name, values in columns.items():
+        if encoded(name) in checked:
+            raise DataFileError(f"{encoded(name)!r} would be in {str(path)!r} twice: drop it from the input.")
+        checked[encoded(name)] = values
+        if values.dtype.kind in "OU":
+            try:
+                "".join(value for value in values.flat if isinstance(value, str)).encode()
+            except UnicodeEncodeError:
+                texts = [encoded(value) if isinstance(value, str) else value for value in values.tolist()]
+                checked[encoded(name)] = np.array(texts, dtype=object)
+    return checked
 
 
 def _fields(values: np.ndarray) -> list[Any]:

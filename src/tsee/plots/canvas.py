@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "DPI", "FAINT", "GRAY", "INK", "UNLABELED", "check_path", "new_figure", "save"]
+__all__ = ["COLORS", "DPI", "FAINT", "GRAY", "INK", "UNLABELED", "check_path", "drawable", "new_figure", "save"]
 
 # Ten colors for a white background. In normal vision and in red, green and blue color blindness (Machado et al. 2009),
 # no two are closer than 0.095 in OKLab; the usual tab10 has a pair at 0.007. The first few are the farthest apart.
@@ -35,6 +35,11 @@ def check_path(path: PathLike | None, caller: str) -> None:
         raise ValueError(f"The 'path' parameter of {caller} must end in .png, .svg or .pdf. Got {str(path)!r} instead.")
     if Path(path).is_dir():
         raise ValueError(f"The 'path' parameter of {caller} must be a file, but {str(path)!r} is a folder.")
+
+
+def drawable(text: Any) -> str:
+    """A text with "?" for lone surrogates, which no font can draw."""
+    return str(text).encode("utf-8", "replace").decode()
 
 
 def new_figure(width: float, height: float, **layout: float) -> Figure:

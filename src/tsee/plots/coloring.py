@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsee.plots.canvas import COLORS, UNLABELED
+from tsee.plots.canvas import COLORS, UNLABELED, drawable
 
 if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
@@ -98,5 +98,5 @@ def _by_class(values: NDArray[Any]) -> Coloring:
     palette = to_rgba_array([colors[i % len(colors)] for i in range(len(classes))])[:, :3]
     # The code -1 takes the last color: gray if there are classes, the first color if there are none.
     last = to_rgba_array(UNLABELED if classes else COLORS[0])[:, :3]
-    names = [f"{value:g}" if isinstance(value, float) else str(value) for value in classes]
+    names = [f"{value:g}" if isinstance(value, float) else drawable(value) for value in classes]
     return Coloring(codes >= 0, np.concatenate([palette, last])[codes], names, palette, codes)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tsee.files.errors import listed
-from tsee.plots.canvas import COLORS, INK, PathLike, check_path, new_figure, save
+from tsee.plots.canvas import COLORS, INK, PathLike, check_path, drawable, new_figure, save
 from tsee.plots.inputs import check_labels, map_of
 from tsee.plots.lines import Line, draw_lines, name_ends
 
@@ -83,7 +83,7 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
         if refined:
             ax.set_ylim(0)
     if title is not None:
-        figure.suptitle(title, fontsize=14)
+        figure.suptitle(drawable(title), fontsize=14)
     for ax, stage in zip(panels, lines.values(), strict=True):
         name_ends(ax, stage)
     save(figure, path)
@@ -219,7 +219,7 @@ def _named(given: Any, parameter: str) -> dict[str, Any]:
         return {"": given}
     if not given:
         raise ValueError(f"{parameter} must hold at least one entry. It is empty.")
-    return {str(name): value for name, value in given.items()}
+    return {drawable(name): value for name, value in given.items()}
 
 
 def _stages(histories: dict[str, History]) -> dict[bool, list[Line]]:
@@ -267,7 +267,7 @@ def _curve(
     ax.set_xlabel("neighbors k", color=INK)
     ax.set_ylabel(what, color=INK)
     if title is not None:
-        ax.set_title(title, fontsize=14)
+        ax.set_title(drawable(title), fontsize=14)
     name_ends(ax, lines)
     save(ax, path)
     return ax

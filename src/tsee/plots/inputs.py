@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tsee.plots.canvas import drawable
 from tsee.plots.coloring import Floats
 
 __all__ = ["as_array", "check_labels", "check_map", "map_of", "named_maps"]
@@ -53,7 +54,7 @@ def map_of(value: Any) -> Any:
 
 def named_maps(maps: Mapping[str, Any]) -> dict[str, Floats]:
     """Maps of the same points by name, each in two columns."""
-    named = {str(name): check_map(map_of(value), f"maps[{name!r}]") for name, value in maps.items()}
+    named = {drawable(name): check_map(map_of(value), f"maps[{name!r}]") for name, value in maps.items()}
     if not named:
         raise ValueError("maps must hold at least one map. It is empty.")
     first, *others = named

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsee.plots.canvas import GRAY, INK, PathLike, check_path, new_figure, save
+from tsee.plots.canvas import GRAY, INK, PathLike, check_path, drawable, new_figure, save
 from tsee.plots.coloring import MOST_CLASSES, Coloring, Floats, color_by
 from tsee.plots.inputs import check_labels, check_map, named_maps
 from tsee.plots.naming import name_classes
@@ -87,7 +87,7 @@ def scatter(
             figure.set_figwidth(7.6)
         ax = figure.add_subplot()
     if title is not None:
-        ax.set_title(title, fontsize=14)
+        ax.set_title(drawable(title), fontsize=14)
     _lay_out(ax)
     if legend and coloring.scale is not None:
         _add_bar(ax.figure, coloring, ax)
@@ -168,7 +168,7 @@ def compare(
             text = f"{k}-NN error {100 * errors[name]:.1f} %"
             ax.text(0.5, 1.01, text, transform=ax.transAxes, ha="center", va="bottom", fontsize=10, color=GRAY)
     if title is not None:
-        figure.suptitle(title, fontsize=15, color=INK)
+        figure.suptitle(drawable(title), fontsize=15, color=INK)
     if legend and coloring.scale is not None:
         figure.set_figwidth(figure.get_figwidth() + 0.8)
         _add_bar(figure, coloring, panels)

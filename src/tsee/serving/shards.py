@@ -194,8 +194,6 @@ def _locked(target: Path) -> Iterator[bool]:
         if not _is_same_file(handle.fileno(), lock):  # another worker has just finished and removed it
             yield False
             return
-        for unfinished in target.parent.glob(f".{target.name}.*.writing"):  # by a worker that was killed
-            unfinished.unlink(missing_ok=True)
         try:
             yield True
         finally:
