@@ -221,46 +221,93 @@ def test_a_share_that_is_too_small_is_reported(peers):
         assert "too few of the 1705 rows" in output
 
 
-def test_a_lost_peer_ends_in_an_error(peers):
-    """No deadlock: the other processes notice it within a minute."""
-    script = """
-    import os, signal
-    from sklearn.datasets import load_digits
-    import tsee
-    from tsee import batches as store
-    batches, seen = store.Store.batches, []
-    def counted(self, n_steps, epoch, skip=0):
-        seen.append(epoch)
-        if len(seen) == 3 and rank == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield from batches(self, n_steps, epoch, skip)
-    store.Store.batches = counted
-    X = load_digits().data
-    tsee.DtSEE(max_epochs=100000, random_state=0).fit(X[rank::2])
-    """
-    processes = peers.start(script, 2)
+FIT_DIGITS = """
+import os, signal, time
+from sklearn.datasets import load_digits
+import tsee
+from tsee import batches as store
+batches, seen = store.Store.batches, []
+def counted(self, n_steps, epoch, skip=0):
+    seen.append(epoch)
+    if len(seen) == 3 and rank == int(sys.argv[2]):
+        if sys.argv[1] == "slow":
+            time.sleep(5)
+        else:
+            os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    yield from batches(self, n_steps, epoch, skip)
+store.Store.batches = counted
+X = load_digits().data
+tsee.DtSEE(max_epochs=4, random_state=0, refinement=0, hidden_layers=(8,)).fit(X[rank::size])
+"""
+
+
+@pytest.mark.parametrize(
+    "what, who, says",
+    [
+        ("SIGKILL", 1, "Another process of the fit has ended or cannot be reached (noticed by process 0: "),
+        ("SIGSTOP", 1, "Process 1 of the fit does not answer (noticed by process 0, after 2 seconds)"),
+        ("SIGSTOP", 0, "The process that connects all processes of the fit (without torchrun, process 0) does not"),
+        ("slow", 1, None),
+    ],
+)
+def test_a_peer_that_is_lost_ends_in_an_error_but_not_one_that_is_slow(peers, monkeypatch, what, who, says):
+    monkeypatch.setenv("TSEE_TIMEOUT", "2")
+    processes = peers.start(FIT_DIGITS, 2, what, who)
     try:
-        processes[1].communicate(timeout=300)
-        assert processes[1].returncode == -signal.SIGKILL
-        begin = time.monotonic()
-        _, errors = processes[0].communicate(timeout=90)
-        assert processes[0].returncode not in (0, None)
-        assert "Error" in errors
-        assert time.monotonic() - begin < 60
+        _, errors = processes[1 - who].communicate(timeout=55)  # the limit of the group itself is 60 seconds
+        if says is None:
+            assert processes[1 - who].returncode == 0, errors
+            return
+        assert processes[1 - who].returncode == 1
+        assert f"tsee.exceptions.PeerError: {says}" in errors
+        assert "Start all processes again" in errors.splitlines()[-1]
     finally:
         for process in processes:
             process.kill()
+            process.communicate()
 
 
-def test_every_process_says_that_the_numbers_of_features_differ(peers):
+def test_the_limit_must_be_a_number(monkeypatch):
+    for given in ("soon", "0", "-3", "inf", "nan"):
+        monkeypatch.setenv("TSEE_TIMEOUT", given)
+        with pytest.raises(ValueError, match=f"TSEE_TIMEOUT must be a number of seconds above 0. Got '{given}'"):
+            distributed._timeout()
+    monkeypatch.setenv("TSEE_TIMEOUT", "2.5")
+    assert distributed._timeout() == 2.5
+
+
+def test_every_process_says_what_differs(peers):
     script = """
-    import numpy as np
-    from tsee import DtSEE
-    try:
-        DtSEE(max_epochs=1).fit(np.random.default_rng(0).normal(size=(40, 5 + rank)))
-    except ValueError as error:
-        print(error)
+    import numpy as np, pandas as pd
+    import tsee
+    rows = np.random.default_rng(0).normal(size=(40, 6))
+    def one(cls=tsee.DtSEE, X=rows, **parameters):
+        try:
+            cls(max_epochs=1, **parameters).fit(X)
+        except ValueError as error:
+            print(error)
+    one(X=rows[:, : 5 + rank])
+    one(perplexity=5.0 + rank)
+    one(cls=(tsee.DtSEE, tsee.HotSNE)[rank])
+    one(hidden_layers=(8,) * (rank + 1))
+    one(X=pd.DataFrame(rows, columns=list("abcdef" if rank else "abdcef")))
+    one(network=torch.nn.Linear(6, 2, bias=bool(rank)))
+    torch.manual_seed(rank)
+    own = tsee.DtSEE(max_epochs=1, network=torch.nn.Linear(6, 2)).fit(rows).network_
+    print(own.weight.tolist())
     """
     first, second = peers.run(script, 2, timeout=120)
-    assert "X has 5 features in process 0" in first
-    assert "X has 6 features in process 1" in second
+    assert first == second  # also the weights of a network of the user's own, which start from the first process's
+    found = [
+        ("the number of features of X", 5, 6),
+        ("the 'perplexity' parameter", 5.0, 6.0),
+        ("the method", "DtSEE", "HotSNE"),
+        ("the 'hidden_layers' parameter", "(8,)", "(8, 8)"),
+        ("the name of column 2 of X", "d", "c"),
+        ("the shapes of the network's weights", "{'weight': (2, 6)}", "{'weight': (2, 6), 'bias': (2,)}"),
+    ]
+    assert first.splitlines()[:-1] == [
+        f"The processes of the fit differ: {name} is {one} in process 0, and {two} in process 1. Start all of them with "
+        "the same parameters, columns and versions."
+        for name, one, two in found
+    ]

@@ -11,6 +11,7 @@ __all__ = [
     "DataWarning",
     "ExportWarning",
     "ModelError",
+    "PeerError",
     "RowError",
     "TrainingWarning",
     "UnnamedColumnsError",
@@ -66,6 +67,10 @@ class ModelError(ValueError):
 
 class CheckpointError(ValueError):
     """A checkpoint cannot be read or written, or belongs to another fit; the message says what to do."""
+
+
+class PeerError(ConnectionError):
+    """Another process of the same fit has ended, is frozen or cannot be reached; the message says what to do."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
