@@ -6,10 +6,10 @@ process leaves the others waiting. Without peers each collective returns what it
 The peers are the processes of `torch.distributed`, however they were started: torchrun, Slurm, Ray Train, Accelerate or
 Spark's TorchDistributor.
 
-A process may wait for a slow peer as long as it takes: the first process saves a model, or a share of the rows lies on a
-slow disk. So there is no limit on the time of a collective. Instead every process has a thread that counts up a number in
-the store of the group, and watches the number of the next process: a peer whose number stands still is frozen or cut off,
-and everyone who waits for it gets a `PeerError`. A peer that has ended is noticed at once, by its closed connection.
+A process may wait for a slow peer as long as it takes: the first process saves a model, or a share of the rows lies on
+a slow disk. So there is no limit on the time of a collective. Instead every process has a thread that counts up a
+number in the store of the group, and watches the number of the next process: a peer whose number stands still is frozen
+or cut off, and everyone who waits for it gets a `PeerError`. A peer that has ended is noticed by its closed connection.
 """
 
 from __future__ import annotations
@@ -277,8 +277,8 @@ class _Watch:
     """A thread that shows the peers that this process is alive, and watches the next one.
 
     The store holds a number for each process, which grows by 2: odd while the process takes part, even while it does
-    something else. Time is counted in the thread's own rounds, so that processes that are suspended and resumed together
-    do not take each other for lost.
+    something else. Time is counted in the thread's own rounds, so that processes that are suspended and resumed
+    together do not take each other for lost.
 
     Parameters
     ----------
