@@ -84,6 +84,12 @@ def _run(script: str, size: int, *arguments: object, timeout: float = 300) -> li
     return [output for output, _ in outputs]
 
 
+@pytest.fixture
+def free_port():
+    """A port that processes can meet at."""
+    return _free_port()
+
+
 @pytest.fixture(scope="session")
 def peers():
     """``peers.run(script, size, *arguments)``, and ``peers.start``, which does not wait for them."""

@@ -70,7 +70,7 @@ def test_rounding_bounds_the_error_of_scores(scale, offset):
     """Also without subtracting the mean, when products lose most."""
     X, E = scale * normal(50, 30) + offset, scale * normal(400, 30, 1) + offset
     queries, candidates = euclidean.prepare(X), euclidean.prepare(E)
-    bound = euclidean.rounding(queries, candidates.norms.max())
+    bound = euclidean.rounding(queries, candidates.norms.max(), torch.tensor(torch.inf))
     exact = (X.double()[:, None] - E.double()).square().sum(2) - X.double().square().sum(1, keepdim=True)
     for scores in (
         euclidean.scores(queries, candidates),

@@ -194,3 +194,16 @@ def test_cells_only_where_they_pay(clustered):
     assert not isinstance(build_index(clustered[:-1], 30), CellIndex)
     assert not isinstance(build_index(clustered, 1000), CellIndex)
     assert isinstance(copy.deepcopy(CellIndex(clustered)), CellIndex)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-9])
+def test_a_row_far_away_does_not_hide_the_distances_between_the_others(size):
+    """Products of float64 cannot tell the rows apart if they are centered on the mean, which the last row moves."""
+    near = torch.randn(300, 10, generator=torch.Generator().manual_seed(0))
+    rows = torch.cat([size * near, torch.full((1, 10), 50.0)])
+    rows[:300, 0] = -0.2
+    indices, distances = nearest(rows, rows, 5)
+    expected, _ = naive(rows, rows, 5)
+    assert torch.equal(indices[:, 0], torch.arange(301))
+    assert (distances[:, 0] == 0).all()
+    assert (indices == expected).float().mean() > 0.99  # some are equally near in float32

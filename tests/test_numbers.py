@@ -151,11 +151,6 @@ def test_the_largest_float16_is_no_infinity():
     assert check_rows(DtSEE(), X, reset=True) is X
 
 
-def test_numbers_whose_squares_overflow():
-    with pytest.raises(ValueError, match=r"as large as 1e\+200, whose squared differences overflow: divide"):
-        check_rows(DtSEE(), np.where(ROWS > 2, 1e200, ROWS), reset=True)
-
-
 @pytest.mark.parametrize("X", [np.arange(10).reshape(5, 2) + 2**60, np.full((5, 2), 2**63, np.uint64)])
 def test_integers_that_float64_does_not_hold(X):
     with pytest.warns(DataWarning, match=r"beyond 2\*\*53, which are rounded to multiples of up to \d+: subtract"):

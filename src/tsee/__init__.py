@@ -5,7 +5,6 @@ estimators; `DtSEE` is the one to start with.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from tsee.fitted import FittedMap
     from tsee.serving.batches import transform_batches
 
-__version__ = version("tsee")
+    __version__: str
 
 __all__ = [
     "CheckpointError",
@@ -61,6 +60,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        globals()[name] = import_module("importlib.metadata").version("tsee")
+        return globals()[name]
     if name not in __all__:
         raise AttributeError(f"module 'tsee' has no attribute {name!r}")
     module = import_module(f"tsee.{_HOMES.get(name, name)}")

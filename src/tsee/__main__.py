@@ -1,6 +1,31 @@
-"""``python -m tsee``."""
+"""The command: ``tsee``, and ``python -m tsee``."""
 
-from tsee.cli import main
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+
+
+def main() -> None:
+    """Run the command. Ctrl-C ends it at any time with exit code 130 and without a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a background job of a shell ignores it
+        signal.signal(signal.SIGINT, _interrupt)
+    from tsee.cli import main
+
+    main(prog_name="tsee")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """End at once while modules are imported: an import cannot be undone, and shows a traceback or goes on."""
+    place = frame
+    while place is not None:
+        if place.f_code.co_filename == "<frozen importlib._bootstrap>":
+            os.write(2, b"Interrupted.\n")
+            os._exit(130)  # `tsee.cli.group.INTERRUPTED`, which may not be there yet
+        place = place.f_back
+    signal.default_int_handler(number, frame)
+
 
 if __name__ == "__main__":
-    main(prog_name="tsee")
+    main()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tsee.data import blocks_in_cache
+from tsee.distributed import all_gather, all_offset, all_sum
 from tsee.metric import Metric, euclidean
 
 __all__ = ["Affinities", "conditional_probabilities", "gaussian", "joint_probabilities", "precisions", "to_double"]
@@ -112,14 +113,15 @@ def precisions(squared_distances: Tensor, perplexity: float) -> Tensor:
 
 
 def joint_probabilities(X: Tensor, perplexity: float, metric: Metric = euclidean) -> Tensor:
-    r"""Symmetric joint probabilities of the pairs of a batch (equations 1 to 3).
+    r"""Symmetric joint probabilities of the pairs of a batch (equations 1 to 3). A collective.
 
     .. math:: p_{ij} = \frac{p_{j|i} + p_{i|j}}{2n}, \qquad p_{i|i} = 0
 
     Parameters
     ----------
     X : Tensor of shape (n, d)
-        The rows of one mini-batch: n is their number, and neighbors are chosen among them only.
+        The rows of one mini-batch: n is their number, and neighbors are chosen among them only. If there are several
+        processes (see `tsee.distributed`), each gives its own rows of the batch.
     perplexity : float
         Less than n.
     metric : Metric, default `euclidean`
@@ -128,18 +130,21 @@ def joint_probabilities(X: Tensor, perplexity: float, metric: Metric = euclidean
     Returns
     -------
     Tensor of shape (n, n)
-        Zero on the diagonal; all entries together sum to 1.
+        Zero on the diagonal; all entries together sum to 1. Each process gets the lines of its own rows.
     """
-    doubled = to_double(X)  # products of float32 rows cannot tell the distances within a tight cluster apart
+    everyone = all_gather(X)
+    n, (start, _) = len(everyone), all_offset(len(X))
+    doubled = to_double(everyone)  # products of float32 rows cannot tell the distances within a tight cluster apart
     rows = metric.prepare(doubled, metric.origin(doubled))
-    joint = torch.zeros(len(X), len(X), dtype=X.dtype, device=doubled.device)
-    for block in blocks_in_cache(len(X), len(X)):
-        distances = metric.scores(rows[block], rows).add_(rows.norms[block, None]).clamp_min_(0)
-        distances[:, block].fill_diagonal_(torch.inf)
-        conditional = conditional_probabilities(distances, perplexity).div_(2 * len(X)).to(X.dtype)
-        joint[block] += conditional
-        joint[:, block] += conditional.T
-    return joint.to(X.device)
+    joint = torch.zeros(n, n, dtype=X.dtype, device=doubled.device)
+    for block in blocks_in_cache(len(X), n):
+        own = slice(start + block.start, start + block.stop)
+        distances = metric.scores(rows[own], rows).add_(rows.norms[own, None]).clamp_min_(0)
+        distances[:, own].fill_diagonal_(torch.inf)
+        conditional = conditional_probabilities(distances, perplexity).div_(2 * n).to(X.dtype)
+        joint[own] += conditional
+        joint[:, own] += conditional.T
+    return all_sum(joint)[start : start + len(X)].to(X.device)
 
 
 def to_double(values: Tensor) -> Tensor:

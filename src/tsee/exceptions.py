@@ -11,6 +11,7 @@ __all__ = [
     "DataWarning",
     "ExportWarning",
     "ModelError",
+    "PeerError",
     "RowError",
     "TrainingWarning",
     "UndefinedMeasureError",
@@ -71,6 +72,10 @@ class CheckpointError(ValueError):
 
 class UndefinedMeasureError(ValueError):
     """A measure of a map has no value for these rows, such as a correlation if all distances are equal."""
+
+
+class PeerError(ConnectionError):
+    """Another process of the same fit has ended, is frozen or cannot be reached; the message says what to do."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

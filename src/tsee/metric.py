@@ -74,8 +74,12 @@ class Metric(Protocol):
         The last dimension holds the columns; the others broadcast.
         """
 
-    def rounding(self, queries: Prepared, largest_norm: Tensor) -> Tensor:
-        """How much rounding can change a query's scores, if no candidate's norm is above ``largest_norm``, (n,)."""
+    def rounding(self, queries: Prepared, largest_norm: Tensor, reach: Tensor) -> Tensor:
+        """How much rounding can change a query's scores, (n,).
+
+        Only candidates count whose norm is not above ``largest_norm``, and whose squared distance is not above
+        ``reach``, one per query: a single row far away from all others would hide what is near to them.
+        """
 
     def means(self, sums: Tensor, counts: Tensor, before: Tensor) -> Tensor:
         """The centers of clusters of rows with these sums. The center of an empty cluster stays as it was before."""
@@ -124,8 +128,10 @@ class Euclidean:
     def exact(self, rows: Tensor, others: Tensor) -> Tensor:
         return (rows - others).square_().sum(-1)
 
-    def rounding(self, queries: Prepared, largest_norm: Tensor) -> Tensor:
-        return ROUNDING_UNITS * torch.finfo(queries.norms.dtype).eps * (queries.norms + largest_norm)
+    def rounding(self, queries: Prepared, largest_norm: Tensor, reach: Tensor) -> Tensor:
+        within = (queries.norms.sqrt() + reach.clamp_min(0).sqrt()).square()  # by the triangle inequality
+        norms = queries.norms + torch.minimum(largest_norm, within)
+        return ROUNDING_UNITS * torch.finfo(queries.norms.dtype).eps * norms
 
     def means(self, sums: Tensor, counts: Tensor, before: Tensor) -> Tensor:
         return torch.where(counts[:, None] > 0, (sums / counts[:, None]).to(before.dtype), before)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tsee.data import apply_padded, blocks, dense
-from tsee.distributed import all_gather, all_max, all_offset, all_sum
+from tsee.distributed import all_gather, all_max, all_offset, all_sum, broadcast
 from tsee.exceptions import DataWarning, warn
 
 __all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
@@ -21,6 +22,15 @@ __all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
 MAX_COVARIANCE = 3000
 SUBSPACE_PASSES = 5
 OVERSAMPLING = 20
+
+# The largest deviations from the mean that are accepted: squares and sums of theirs, in units of one another, stay far
+# from the limits of float64.
+MIN_DEVIATION, MAX_DEVIATION = 1e-290, 1e300
+# Rows of float32 are centered and divided in float32 if all numbers are within this factor of 1.
+FLOAT32_RANGE = 2.0**100
+# Inputs below this are zero. They vary by about 1, so nothing is lost; squares of smaller differences would vanish in
+# float32, and rows that differ would look equal.
+NEGLIGIBLE = 2.0**-38
 
 # Data with fewer rows are not judged.
 MIN_JUDGED_ROWS = 20
@@ -70,27 +80,39 @@ class Preprocessing:
 
     def __call__(self, block: np.ndarray) -> Tensor:
         """Rows of data as the network's inputs, float32."""
-        # Centered in the precision of the data, so that a large offset costs no digits; by torch, which uses all cores.
-        # torch does not take rows that are stored backwards, and numpy calls a single such row contiguous.
-        rows = block.copy() if min(block.strides) < 0 else np.require(block, requirements=["C", "W"])
-        inputs = torch.from_numpy(rows) - torch.from_numpy(self.mean.astype(rows.dtype))
-        if self.spread is None:
-            inputs = inputs.mul_(1 / self.scale).float()
-        else:
-            inputs = inputs.div_(torch.from_numpy(self.divisor.astype(rows.dtype))).float()
-        if self.basis is None:
-            return inputs
-        basis = torch.from_numpy(self.basis)
-        return apply_padded(lambda rows: rows @ basis, inputs)
+        inputs = self._scaled(block).float()
+        if self.basis is not None:
+            basis = torch.from_numpy(self.basis)
+            inputs = apply_padded(lambda rows: rows @ basis, inputs)
+        return nn.functional.hardshrink(inputs, NEGLIGIBLE)
 
     def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
         """The squared length of the part of each row that the inputs leave out, in the units of the inputs."""
         if self.basis is None:
             return torch.zeros(len(inputs))
-        divisor = self.divisor if self.spread is None else self.divisor.astype(block.dtype)
-        centered = (block - self.mean.astype(block.dtype)) / divisor
+        centered = self._scaled(block).numpy()
         whole = torch.from_numpy(np.einsum("ij,ij->i", centered, centered, dtype=np.float64))
         return (whole - inputs.double().square().sum(1)).clamp_min_(0).float()
+
+    def _scaled(self, block: np.ndarray) -> Tensor:
+        """Rows of data, centered and divided, in their own precision, or in float64 if float32 has not the range."""
+        # By torch, which uses all cores. It does not take rows that are stored backwards, and numpy calls a single such
+        # row contiguous.
+        rows = block.copy() if min(block.strides) < 0 else np.require(block, requirements=["C", "W"])
+        if rows.dtype == np.float32 and not self._in_float32:
+            rows = rows.astype(np.float64)
+        # Centered in the precision of the data, so that a large offset costs no digits.
+        centered = torch.from_numpy(rows) - torch.from_numpy(self.mean.astype(rows.dtype))
+        if self.spread is None:
+            return centered.mul_(1 / self.scale)
+        return centered.div_(torch.from_numpy(self.divisor.astype(rows.dtype)))
+
+    @cached_property
+    def _in_float32(self) -> bool:
+        """Whether float32 has the range for centering and dividing."""
+        divisor = np.asarray(self.divisor)
+        small, large = float(divisor.min()), max(float(divisor.max()), float(np.abs(self.mean).max()))
+        return small > 1 / FLOAT32_RANGE and large < FLOAT32_RANGE
 
     def inverse(self, inputs: Tensor) -> np.ndarray:
         """Inputs back in the units of the data, within the span of the principal axes."""
@@ -148,22 +170,25 @@ def fit_preprocessing(
     """
     n_features = X.shape[1]
     n_rows = all_sum(X.shape[0])
-    mean = np.zeros(n_features)
+    # Counted from the first row: the mean of a constant feature is then exact, however large it is.
+    first = broadcast(torch.from_numpy(dense(X, slice(0, 1))[0].astype(np.float64))).numpy()
+    excess = np.zeros(n_features)
     for rows in blocks(X.shape[0]):
-        mean += (dense(X, rows).astype(np.float64) / n_rows).sum(0)
-    mean = all_sum(torch.from_numpy(mean)).numpy()
+        excess += (dense(X, rows).astype(np.float64) / n_rows - first / n_rows).sum(0)
+    mean = first + all_sum(torch.from_numpy(excess)).numpy()
     largest = _largest_deviations(X, mean)
+    names = getattr(X, "names", None) if names is None else names
     # A deviation within the rounding errors of the data's own precision counts as zero.
-    rounding = np.abs(mean) * 8 * float(np.finfo(np.result_type(X.dtype, np.float32)).eps)
+    rounding = np.abs(mean) * (8 * all_max(float(np.finfo(np.result_type(X.dtype, np.float32)).eps)))
     varying = largest.by_feature > rounding
+    _check_range(largest, varying, names, standardize=standardize)
+    varies = bool(varying.any())
     if standardize:
-        varies = bool(varying.any())
         spread = np.where(varying, _standard_deviations(X, mean, largest.by_feature, n_rows), np.maximum(1, rounding))
         unit = Preprocessing(mean, 1.0, None, spread)
     else:
         # Squares are summed in units of the largest deviation, so that they neither overflow nor vanish.
         # If all deviations count as zero, they remain as small as they are.
-        varies = largest.value > float(rounding.max())
         unit = Preprocessing(mean, largest.value if varies else 1.0, None)
     squares = torch.zeros(n_features, dtype=torch.float64)  # sums for each feature, in the unit
     if n_inputs is None or n_inputs >= n_features:
@@ -176,7 +201,7 @@ def fit_preprocessing(
         basis, variance = _principal_axes(X, unit, min(n_inputs, n_rows - 1), generator, squares)
     if varies and not standardize:
         by_feature = all_sum(squares).numpy()
-        _warn_of_dominance(by_feature, varying, largest, n_rows, getattr(X, "names", None) if names is None else names)
+        _warn_of_dominance(by_feature, varying, largest, n_rows, names)
     return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis, unit.spread)
 
 
@@ -246,12 +271,19 @@ class _Largest:
     row: int
     column: int
 
+    def where(self, names: Sequence[Any] | None) -> str:
+        """Where it is, in words."""
+        if names is None:
+            return f"row {self.row}, column {self.column} of X (counted from 0)"
+        return f"row {self.row} (counted from 0), column {str(names[self.column])!r} of X"
+
 
 def _largest_deviations(X: Any, mean: np.ndarray) -> _Largest:
     n_features = len(mean)
     by_feature, own, row, column = np.zeros(n_features), -1.0, 0, 0
     for rows in blocks(X.shape[0]):
-        deviations = np.abs(dense(X, rows) - mean)
+        with np.errstate(over="ignore"):  # refused by `_check_range`
+            deviations = np.abs(dense(X, rows) - mean)
         in_block = deviations.max(0)
         by_feature = np.maximum(by_feature, in_block)
         if in_block.max() > own:
@@ -263,6 +295,27 @@ def _largest_deviations(X: Any, mean: np.ndarray) -> _Largest:
     first = -all_max(-float((offset + row) * n_features + column) if own == value else -math.inf)
     by_feature = all_gather(torch.from_numpy(by_feature)[None]).amax(0).numpy()
     return _Largest(by_feature, value, int(first) // n_features, int(first) % n_features)
+
+
+def _check_range(largest: _Largest, varying: np.ndarray, names: Sequence[Any] | None, *, standardize: bool) -> None:
+    """Refuse values whose squares, means or differences float64 cannot hold to full precision."""
+    if largest.value > MAX_DEVIATION:
+        raise ValueError(
+            f"The value in {largest.where(names)} is more than {MAX_DEVIATION:g} away from the mean of its column, too "
+            "far for float64: correct it, or divide X by a power of ten."
+        )
+    if not standardize and 0 < largest.value < MIN_DEVIATION:
+        raise ValueError(
+            f"No value of X is more than {MIN_DEVIATION:g} away from the mean of its column, too near for float64: "
+            "multiply X by a power of ten."
+        )
+    tiny = np.flatnonzero(varying & (largest.by_feature < MIN_DEVIATION))
+    if standardize and len(tiny):
+        name = f"{tiny[0]} (counted from 0)" if names is None else repr(str(names[tiny[0]]))
+        raise ValueError(
+            f"No value in column {name} of X is more than {MIN_DEVIATION:g} away from its mean, too near for float64: "
+            "multiply the column by a power of ten, or leave it out."
+        )
 
 
 def _standard_deviations(X: Any, mean: np.ndarray, largest: np.ndarray, n_rows: int) -> np.ndarray:
@@ -291,13 +344,8 @@ def _warn_of_dominance(
     squares[largest.column] = max(0.0, squares[largest.column] - single)
     others = float(squares.sum())
     if others < (1 - OUTWEIGHING_SHARE) * total and others < n_rows * len(squares) / OUTWEIGHING_FACTOR**2:
-        where = (
-            f"row {largest.row}, column {largest.column} of X (counted from 0)"
-            if names is None
-            else f"row {largest.row} (counted from 0), column {str(names[largest.column])!r} of X"
-        )
         warn(
-            f"The value in {where} is {largest.value:.3g} away from the mean of its column, more than "
+            f"The value in {largest.where(names)} is {largest.value:.3g} away from the mean of its column, more than "
             f"{OUTWEIGHING_FACTOR:,.0f} times as far as usual: compared with it, all other rows look alike. Correct "
             "it, or leave that row out.",
             DataWarning,

@@ -1,6 +1,8 @@
 """What all commands share: help, completion, errors and exit codes."""
 
+import signal
 import subprocess
+import sys
 
 import pytest
 from click.shell_completion import BashComplete
@@ -67,6 +69,33 @@ def test_as_a_module(process):
     code = "import runpy, sys; sys.argv[1:] = ['--version']; runpy.run_module('tsee', run_name='__main__')"
     output, _ = process(code, stdout=subprocess.PIPE).communicate()
     assert output.decode() == f"tsee, version {tsee.__version__}\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent as on Linux and macOS")
+@pytest.mark.parametrize("module", ["click", "torch"])
+def test_ctrl_c_while_modules_are_imported_shows_no_traceback(process, folder, tmp_path, module):
+    (tmp_path / f"{module}.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
+    code = """
+        import sys
+        sys.path.insert(0, sys.argv.pop())
+        from tsee.__main__ import main
+        main()
+    """
+    given = ("fit", folder / "flowers.csv", "-o", tmp_path / "model", tmp_path)
+    started = process(code, *given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert started.stdout.readline() == b"importing\n"
+    started.send_signal(signal.SIGINT)
+    output, errors = started.communicate(timeout=30)
+    assert (started.returncode, output, errors) == (130, b"", b"Interrupted.\n")
+
+
+def test_a_pipe_that_is_closed_shows_no_traceback(process, model):
+    started = process(
+        "from tsee.__main__ import main; main()", "info", model, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    started.stdout.close()  # as `head` does when it has seen enough
+    assert started.stderr.read() == b""
+    assert started.wait(30) == 1
 
 
 def test_wrong_usage(run, folder):

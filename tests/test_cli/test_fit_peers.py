@@ -111,6 +111,51 @@ def test_a_stopped_fit_is_resumed_only_when_told_to(run, data, often, tmp_path):
     assert not (tmp_path / "state" / FILE_NAME).exists()
 
 
+@pytest.mark.parametrize(
+    "number, says",
+    [
+        (signal.SIGKILL, "Error: Another process of the fit has ended or cannot be reached "),
+        (signal.SIGSTOP, "Error: Process 1 of the fit does not answer "),
+    ],
+)
+def test_a_process_that_was_started_by_hand_says_that_another_is_lost(number, says, data, often, free_port, tmp_path):
+    given = [
+        "fit",
+        data,
+        *OPTIONS,
+        "--max-epochs",
+        10_000,
+        "-o",
+        tmp_path / "model",
+        "--checkpoint",
+        tmp_path / "state",
+    ]
+    known = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port), "TSEE_TIMEOUT": "2"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(often), *map(str, given)],
+            env={**os.environ, **known, "RANK": str(rank), "OMP_NUM_THREADS": "1"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        begin = time.monotonic()
+        while not (tmp_path / "state" / FILE_NAME).exists() and time.monotonic() - begin < 100:
+            time.sleep(0.05)
+        processes[1].send_signal(number)
+        _, errors = processes[0].communicate(timeout=60)
+        assert processes[0].returncode == 1
+        (line,) = errors.splitlines()
+        assert line.startswith(says)
+        assert line.endswith("(on the command line: --checkpoint, and --resume).")
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
 def test_resume_needs_a_folder(run, data, tmp_path):
     result = run("fit", data, "-o", tmp_path / "model", "--resume", code=2)
     assert "--resume needs --checkpoint" in result.stderr

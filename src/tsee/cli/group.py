@@ -58,16 +58,17 @@ class Commands(click.Group):
 def noticing_interrupts() -> Iterator[list[int]]:
     """Record that Ctrl-C was pressed, besides its usual effect: a fit ends its training then, and returns."""
     pressed: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
 
     def handle(number: int, frame: Any) -> None:
         pressed.append(number)
-        signal.default_int_handler(number, frame)
+        (before if callable(before) else signal.default_int_handler)(number, frame)
 
     main = threading.current_thread() is threading.main_thread()  # others cannot be interrupted
-    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # nor can a background job of a shell
+    if not main or before is signal.SIG_IGN:  # nor can a background job of a shell
         yield pressed
         return
-    before = signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGINT, handle)
     try:
         yield pressed
     finally:

@@ -23,9 +23,6 @@ from tsee.files.sparse import checked_csr
 
 __all__ = ["check_finite", "check_rows", "dense"]
 
-# The square of a difference of larger numbers, summed over the columns, would not be finite.
-LARGEST = 1e150
-
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """Check ``X`` for ``estimator`` and return it as an array, a CSR matrix or `Rows`, in the dtype it came in.
@@ -62,7 +59,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     X = narrowed(X)  # columns of several types, each of them numbers
     check_finite(X, columns)
     if reset:
-        _check_size(X)
+        _check_integers(X)
     return X
 
 
@@ -207,18 +204,13 @@ def _holds_numbers(column: Any) -> bool:
     return values.dtype.kind in "biuf"
 
 
-def _check_size(X: Any) -> None:
-    """Refuse numbers whose squares overflow, and warn of integers that float64 does not hold exactly."""
+def _check_integers(X: Any) -> None:
+    """Warn of integers that float64 does not hold exactly."""
     values = X.data if scipy.sparse.issparse(X) else X
-    if values.dtype.itemsize < 8 or values.size == 0:
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or values.size == 0:
         return
     largest = max(abs(float(values.min())), abs(float(values.max())))
-    if largest > LARGEST:
-        raise ValueError(
-            f"X holds numbers as large as {largest:.0e}, whose squared differences overflow: divide the columns by "
-            "their units, or take logarithms."
-        )
-    if values.dtype.kind in "iu" and largest > 2**53:
+    if largest > 2**53:
         warn(
             "X holds integers beyond 2**53, which are rounded to multiples of up to "
             f"{int(np.spacing(largest))}: subtract the smallest from each column, or drop it if it is an identifier.",

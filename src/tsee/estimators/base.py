@@ -19,9 +19,9 @@ from torch import nn
 
 from tsee.batches import MemoryStore
 from tsee.data import check_rows
-from tsee.distributed import all_max, rank
+from tsee.distributed import all_agree, watched_peers
 from tsee.estimators.networks import check_network
-from tsee.estimators.parameters import check_parameters
+from tsee.estimators.parameters import NOT_LEARNED, check_parameters, shared_facts
 from tsee.exceptions import DataWarning, ModelError, warn
 from tsee.exemplars import Exemplars
 from tsee.files.rows import Rows
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["ParametricMap"]
-
-# Parameters that do not change what is learned.
-NOT_LEARNED = ("device", "verbose", "checkpoint", "placement", "random_state", "network")
 
 
 class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -99,6 +96,12 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self
         """
         check_parameters(self)
+        with watched_peers():
+            # Set only at the end: a fit that fails leaves the previous one unchanged.
+            return self.adopt(self._learned(X))
+
+    def _learned(self, X: Any) -> FittedMap:
+        """The map of ``X``. A collective."""
         rows, names = self._check_data(X)
         plan = self._plan(rows.shape[0])
         preprocessing = fit_preprocessing(
@@ -109,6 +112,9 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_network(network, inputs[0:2].to(plan.device), self.n_components)
         checkpoint = self._open_checkpoint(plan, rows)
         resumed = None if checkpoint is None else checkpoint.read()
+        # One that does not see the folder would start over, and take other steps than the others.
+        found = None if resumed is None else (resumed.stage, resumed.run.epoch, resumed.run.step)
+        all_agree({"the state (stage, epoch and step) in the folder of the checkpoint": found})
         exemplars = self._choose_exemplars(inputs, plan)
         objective = self._make_objective(exemplars, plan, rows.shape[0])
         store = read_batches(inputs, objective, plan, on_disk=isinstance(rows, Rows))
@@ -130,9 +136,8 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             fitted = fitted.calibrated(rows, plan.start, kept, self._placement)
         if checkpoint is not None and fitted.history.complete:
             checkpoint.finish()
-        # Set only now: a fit that fails leaves the previous one unchanged.
-        self._checkpoint = checkpoint
-        return self.adopt(fitted)
+        self._checkpoint = checkpoint  # `save` removes its state
+        return fitted
 
     def _check_data(self, X: Any) -> tuple[Any, tuple[str, ...] | None]:
         """The rows of ``fit``, checked, and the names of their features. A collective."""
@@ -141,15 +146,14 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             delattr(holder, name)
         rows = check_rows(holder, X, reset=True)
         n_features = rows.shape[1]
-        most, fewest = all_max(n_features), -all_max(-n_features)  # both on every process, or one would wait
-        if most != fewest:
-            raise ValueError(f"X has {n_features} features in process {rank()}, but not in every other process.")
+        known = getattr(holder, "feature_names_in_", None)
+        names = None if known is None else tuple(str(name) for name in known)
+        all_agree(shared_facts(self, n_features, names))
         if n_features < self.n_components:
             warn(
                 f"X has {n_features} feature(s), fewer than the {self.n_components} dimensions of the map.", DataWarning
             )
-        names = getattr(holder, "feature_names_in_", None)
-        return rows, None if names is None else tuple(str(name) for name in names)
+        return rows, names
 
     def _plan(self, n_own_rows: int) -> Plan:
         seed = None

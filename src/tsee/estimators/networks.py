@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tsee.distributed import broadcast
 from tsee.networks import DeepNetwork, FlatteningNetwork, HighOrderNetwork
 
 __all__ = ["Deep", "HighOrder", "check_network"]
@@ -18,7 +19,10 @@ class Deep:
 
     def _make_network(self: Any, n_inputs: int, generator: torch.Generator) -> nn.Module:
         if self.network is not None:
-            return copy.deepcopy(self.network)  # so that every fit starts from the same weights
+            own = copy.deepcopy(self.network)  # so that every fit starts from the same weights
+            for weights in own.state_dict().values():
+                weights.copy_(broadcast(weights))  # so does every process
+            return own
         network = DeepNetwork(
             n_inputs,
             self.n_components + self.spare_dimensions,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tsee.batches import smallest_batch
-from tsee.distributed import all_max
+from tsee.distributed import all_sum
 from tsee.estimators.base import ParametricMap
 from tsee.exemplars import Exemplars
 from tsee.objectives import Pairwise
@@ -13,16 +13,13 @@ __all__ = ["PairwiseMap"]
 
 
 class PairwiseMap(ParametricMap):
-    """Keeps the probabilities of neighboring among the rows of each mini-batch (equations 1 to 6).
-
-    With several processes, each one has a share of the batch, and looks for neighbors among its own rows.
-    """
+    """Keeps the probabilities of neighboring among the rows of each mini-batch (equations 1 to 6)."""
 
     _n_batches = 8  # few and large: a row's neighbors must be in its batch
 
     perplexity: float
 
     def _make_objective(self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int) -> Pairwise:
-        smallest = -int(all_max(-smallest_batch(n_own_rows, plan.n_steps)))
+        smallest = all_sum(smallest_batch(n_own_rows, plan.n_steps))  # every process has a part of each batch
         perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbors in a batch (see batch_size)")
         return Pairwise(perplexity, plan.device)

@@ -6,8 +6,9 @@ written out, and a test holds them to this table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any
@@ -18,7 +19,18 @@ from sklearn.base import BaseEstimator
 
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
 
-__all__ = ["ATTRIBUTES", "EXEMPLAR_ATTRIBUTES", "PARAMETERS", "Parameter", "check_parameters"]
+__all__ = [
+    "ATTRIBUTES",
+    "EXEMPLAR_ATTRIBUTES",
+    "NOT_LEARNED",
+    "PARAMETERS",
+    "Parameter",
+    "check_parameters",
+    "shared_facts",
+]
+
+# Parameters that do not change what is learned.
+NOT_LEARNED = ("device", "verbose", "checkpoint", "placement", "random_state", "network")
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,23 @@ def check_parameters(estimator: BaseEstimator, *only: str) -> None:
                 f"The {name!r} parameter of {type(estimator).__name__} must be {parameter.must_be}. "
                 f"Got {value!r} instead."
             )
+
+
+def shared_facts(estimator: BaseEstimator, n_features: int, names: Sequence[str] | None) -> dict[str, Any]:
+    """What must be the same on all processes of a fit, by names that can stand in a sentence."""
+    parameters = estimator.get_params(deep=False)
+    network = parameters.get("network")
+    shapes = None if network is None else {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    return {
+        "the method": type(estimator).__name__,
+        **{f"the {name!r} parameter": value for name, value in parameters.items() if name not in NOT_LEARNED},
+        "the shapes of the network's weights": shapes,
+        "whether a checkpoint is kept": parameters["checkpoint"] is not None,
+        "the number of features of X": n_features,
+        **{f"the name of column {column} of X": name for column, name in enumerate(names or ())},
+        "the version of tsee": version("tsee"),
+        "the version of torch": torch.__version__,
+    }
 
 
 def _integer(least: int) -> Callable[[Any], bool]:

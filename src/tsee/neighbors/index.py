@@ -25,6 +25,10 @@ MARGIN = 8
 # Searching all candidates in float64 takes their memory twice: one thread at a time does it, for a few queries.
 PRECISE_SEARCH = threading.Lock()
 PRECISE_QUERIES = 32
+# A tie of products counts as a tie of distances if rounding changes these by less than this share.
+TOLERABLE = 1e-6
+# Candidates whose differences from a query are computed at a time.
+DIFFERENCES = 4096
 
 
 class Factors:
@@ -146,7 +150,7 @@ class Index(ABC):
         scores, found = self.smallest_scores(self.metric.query_factors(queries), wanted, exclude, scratch)
         farthest = scores.amax(1)
         found, distances = self._in_order(block, scores, found, k)
-        limit = farthest + queries.norms - self.metric.rounding(queries, self.factors.largest_norm)
+        limit = farthest + queries.norms - self.metric.rounding(queries, self.factors.largest_norm, distances[:, -1])
         certain = (distances[:, -1] < limit) & torch.isfinite(farthest)
         if wanted == len(self.rows):
             certain = torch.ones_like(certain)
@@ -164,14 +168,31 @@ class Index(ABC):
         scores = apply_padded(lambda rows: rows @ candidates.table.T, self.metric.query_factors(queries))
         exclude_from(scores, exclude)  # (rows, candidates)
         last = scores.gather(1, columns_of_smallest(scores, wanted)).amax(1, keepdim=True)
-        bound = self.metric.rounding(queries, candidates.largest_norm)[:, None]
+        reach = last[:, 0] + queries.norms
+        bound = self.metric.rounding(queries, candidates.largest_norm, torch.full_like(reach, torch.inf))
+        bound = self.metric.rounding(queries, candidates.largest_norm, reach + 2 * bound)[:, None]
         # The candidates nearer than the last one and those that tie with it, row by row, the nearer ones first.
-        row, found = torch.nonzero(~(scores > last + bound)).unbind(1)
+        near = ~(scores > last + bound)
+        row, found = torch.nonzero(near).unbind(1)
         tied = ~(scores[row, found] < (last - bound)[row, 0])
         order = (2 * row + tied).argsort(stable=True)
         starts = torch.searchsorted(row, torch.arange(len(block), device=row.device))
         found = found[order[starts[:, None] + torch.arange(wanted, device=row.device)]]
+        hidden = (near.sum(1) > wanted) & (bound[:, 0] > TOLERABLE * reach) & torch.isfinite(last[:, 0])
+        for query in torch.nonzero(hidden).squeeze(1).tolist():
+            found[query] = self._nearest_by_differences(block[query], torch.nonzero(near[query]).squeeze(1), wanted)
         return self._in_order(block, scores.gather(1, found), found, k)
+
+    def _nearest_by_differences(self, query: Tensor, candidates: Tensor, wanted: int) -> Tensor:
+        """The nearest of the candidates of these numbers: their rows differ by less than products can tell."""
+        parts: list[Tensor] = []
+        n_equal = 0
+        for part in blocks(len(candidates), DIFFERENCES):
+            parts.append(self.metric.exact(query.double(), self.rows[candidates[part]].double()))
+            n_equal += int((parts[-1] == 0).sum())
+            if n_equal >= wanted:  # none of the others is nearer
+                break
+        return candidates[torch.cat(parts).argsort(stable=True)[:wanted]]
 
     def _in_order(self, block: Tensor, scores: Tensor, found: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k nearest of the candidates found, the first of equally near ones first, and their distances."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from tsee.affinities import joint_probabilities
 from tsee.batches import Batch, Columns
 from tsee.data import blocks_in_cache
-from tsee.distributed import all_sum, all_sum_with_gradient
+from tsee.distributed import all_gather, all_offset, all_sum_with_gradient
 from tsee.objectives.kernels import dense_pairs
 
 __all__ = ["Pairwise", "pairwise_loss"]
@@ -23,14 +23,14 @@ def pairwise_loss(Y: Tensor, P: Tensor) -> Tensor:
     Parameters
     ----------
     Y : Tensor of shape (n, h)
-        The positions of the batch on the map.
+        The positions of the batch on the map; of several processes, each gives those of its own rows.
     P : Tensor of shape (n, n)
-        Joint probabilities, zero on the diagonal, summing to 1 (equation 3).
+        Joint probabilities, zero on the diagonal, summing to 1 (equation 3); the lines of the process's own rows.
     """
-    pull, z = dense_pairs(Y, Y, P, torch.arange(len(Y), device=Y.device))
-    loss = sum((torch.xlogy(P[rows], P[rows]).sum() for rows in blocks_in_cache(*P.shape)), pull + z.log())
-    # Pairs are formed within a process: with several processes, the loss is the mean of their losses.
-    return all_sum_with_gradient(loss * len(Y)) / all_sum(len(Y))
+    start, _ = all_offset(len(Y))
+    pull, z = dense_pairs(Y, all_gather(Y), P, torch.arange(start, start + len(Y), device=Y.device))
+    negative_entropy = sum(torch.xlogy(P[rows], P[rows]).sum() for rows in blocks_in_cache(*P.shape))
+    return all_sum_with_gradient(negative_entropy + pull) + all_sum_with_gradient(z).log()
 
 
 class Pairwise:

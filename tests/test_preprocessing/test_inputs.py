@@ -320,7 +320,7 @@ import json, warnings
 import numpy as np
 from tsee.preprocessing import fit_preprocessing
 found = {}
-for name in ("units", "value"):
+for name in ("units", "value", "largest", "constant"):
     X = np.load(f"{sys.argv[1]}/{name}.npy")
     cut = 170 if size > 1 else len(X)
     mine = X[:cut] if rank == 0 else X[cut:]
@@ -342,6 +342,9 @@ def test_two_processes_fit_and_say_what_one_does(tmp_path, peers, X):
     np.save(tmp_path / "units.npy", clusters_with_year_and_zip())
     X[333, 17] = 1e30
     np.save(tmp_path / "value.npy", X)
+    largest = np.random.default_rng(0).uniform(-3e38, 3e38, (300, 6)).astype(np.float32)
+    np.save(tmp_path / "largest.npy", largest)
+    np.save(tmp_path / "constant.npy", np.c_[largest[:, :5] / 3e38, largest[:, 5] * 0 + 3e38].astype(np.float32))
     (alone,) = map(json.loads, peers.run(SHARES, 1, tmp_path))
     first, second = map(json.loads, peers.run(SHARES, 2, tmp_path))
     assert first == second
