@@ -156,9 +156,8 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return rows, names
 
     def _plan(self, n_own_rows: int) -> Plan:
-        seed = None
-        if self.random_state is None and self.checkpoint is not None:
-            seed = saved_seed(Path(self.checkpoint))
+        drawn_before = self.random_state is None and self.checkpoint is not None
+        seed = saved_seed(Path(str(self.checkpoint))) if drawn_before else None
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31))
         return Plan.make(

@@ -24,7 +24,7 @@ def obstacle(path: Path) -> str | None:
         folder = folder.parent
     if not folder.is_dir():
         return os.strerror(errno.ENOTDIR)
-    if path.exists() and not path.is_file():
+    if path.exists() and not (path.is_file() or path.is_dir()):
         return "it is not a plain file"
     return None if os.access(folder, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
 
