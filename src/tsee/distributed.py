@@ -19,11 +19,13 @@ import hashlib
 import json
 import os
 import re
+import signal
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from importlib import import_module
+from types import FrameType
 from typing import Any, overload
 
 import numpy as np
@@ -36,6 +38,7 @@ from tsee.exceptions import PeerError
 __all__ = [
     "all_agree",
     "all_gather",
+    "all_interrupted",
     "all_max",
     "all_offset",
     "all_sum",
@@ -60,7 +63,10 @@ ADVICE = (
 @contextmanager
 def joined_peers() -> Iterator[None]:
     """Join the peers, if any, started by torchrun or anything else that sets ``RANK`` and ``WORLD_SIZE``."""
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+    n_wanted = _environment("WORLD_SIZE", "1")
+    several = n_wanted > 1 and "RANK" in os.environ
+    if several and not 0 <= _environment("RANK", "0") < n_wanted:
+        raise PeerError(f"RANK is {os.environ['RANK']}, but with WORLD_SIZE {n_wanted} it must be 0 to {n_wanted - 1}.")
     if not several or not dist.is_available() or dist.is_initialized():
         yield
         return
@@ -98,7 +104,8 @@ def watched_peers() -> Iterator[None]:
         return
     _watch = _Watch(dist.distributed_c10d._get_default_store(), rank(), world_size(), _timeout())
     try:
-        yield
+        with _interrupts_together():
+            yield
     finally:
         watch, _watch = _watch, None
         watch.stop()
@@ -132,6 +139,18 @@ def all_max(value: float) -> float:
     if world_size() == 1:
         return value
     return float(_reduced(torch.tensor(value, dtype=torch.float64), dist.ReduceOp.MAX))
+
+
+def all_interrupted() -> bool:
+    """Whether Ctrl-C was pressed in any process since the last call; without peers it raises at once instead.
+
+    One process that stopped at its own Ctrl-C would leave the others with a collective that it never enters.
+    """
+    global _pressed
+    if world_size() == 1 or not all_max(_pressed):
+        return False
+    _pressed = 0
+    return True
 
 
 def all_offset(n: int) -> tuple[int, int]:
@@ -339,6 +358,37 @@ class _Watch:
 
 
 _watch: _Watch | None = None
+_pressed = 0
+
+
+@contextmanager
+def _interrupts_together() -> Iterator[None]:
+    """Leave the first Ctrl-C to `all_interrupted`; the second one raises at once."""
+    global _pressed
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    _pressed = 0
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        global _pressed
+        _pressed += 1
+        with suppress(KeyboardInterrupt) if _pressed == 1 else nullcontext():
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _environment(name: str, default: str) -> int:
+    try:
+        return int(os.environ.get(name, default))
+    except ValueError:
+        raise PeerError(f"{name} must be a number. Got {os.environ[name]!r} instead: unset it, or set it.") from None
 
 
 def _timeout() -> float:

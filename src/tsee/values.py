@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import torch
 
-__all__ = ["is_count", "is_list_of", "is_number", "need", "plain"]
+__all__ = ["is_count", "is_list_of", "is_number", "is_text", "need", "plain"]
 
 
 def plain(value: Any) -> Any:
@@ -34,7 +35,12 @@ def is_count(value: Any, least: int = 1) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether a value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1.8e308
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is text that can be written as UTF-8 and printed in one line."""
+    return isinstance(value, str) and value.isprintable()
 
 
 def is_list_of(value: Any, kind: type) -> bool:

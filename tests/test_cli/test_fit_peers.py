@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -111,29 +112,14 @@ def test_a_stopped_fit_is_resumed_only_when_told_to(run, data, often, tmp_path):
     assert not (tmp_path / "state" / FILE_NAME).exists()
 
 
-@pytest.mark.parametrize(
-    "number, says",
-    [
-        (signal.SIGKILL, "Error: Another process of the fit has ended or cannot be reached "),
-        (signal.SIGSTOP, "Error: Process 1 of the fit does not answer "),
-    ],
-)
-def test_a_process_that_was_started_by_hand_says_that_another_is_lost(number, says, data, often, free_port, tmp_path):
-    given = [
-        "fit",
-        data,
-        *OPTIONS,
-        "--max-epochs",
-        10_000,
-        "-o",
-        tmp_path / "model",
-        "--checkpoint",
-        tmp_path / "state",
-    ]
-    known = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port), "TSEE_TIMEOUT": "2"}
+@contextmanager
+def two_by_hand(script, folder, port, *given):
+    """Two processes of the command, started without torchrun, as soon as their training has begun."""
+    given = ["fit", *given, *OPTIONS, "--max-epochs", 10_000, "-o", folder / "model", "--checkpoint", folder / "state"]
+    known = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TSEE_TIMEOUT": "2"}
     processes = [
         subprocess.Popen(
-            [sys.executable, str(often), *map(str, given)],
+            [sys.executable, str(script), *map(str, given)],
             env={**os.environ, **known, "RANK": str(rank), "OMP_NUM_THREADS": "1"},
             stderr=subprocess.PIPE,
             text=True,
@@ -142,18 +128,53 @@ def test_a_process_that_was_started_by_hand_says_that_another_is_lost(number, sa
     ]
     try:
         begin = time.monotonic()
-        while not (tmp_path / "state" / FILE_NAME).exists() and time.monotonic() - begin < 100:
+        while not (folder / "state" / FILE_NAME).exists() and time.monotonic() - begin < 100:
             time.sleep(0.05)
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.parametrize(
+    "number, says",
+    [
+        (signal.SIGKILL, "Error: Another process of the fit has ended or cannot be reached "),
+        (signal.SIGSTOP, "Error: Process 1 of the fit does not answer "),
+    ],
+)
+def test_a_process_that_was_started_by_hand_says_that_another_is_lost(number, says, data, often, free_port, tmp_path):
+    with two_by_hand(often, tmp_path, free_port, data) as processes:
         processes[1].send_signal(number)
         _, errors = processes[0].communicate(timeout=60)
         assert processes[0].returncode == 1
         (line,) = errors.splitlines()
         assert line.startswith(says)
         assert line.endswith("(on the command line: --checkpoint, and --resume).")
-    finally:
+
+
+@pytest.mark.parametrize("who", [(0,), (1,), (0, 1)])
+def test_ctrl_c_in_any_process_ends_the_training_of_all(who, data, often, free_port, tmp_path):
+    with two_by_hand(often, tmp_path, free_port, data) as processes:
+        for rank in who:
+            processes[rank].send_signal(signal.SIGINT)
         for process in processes:
-            process.kill()
-            process.communicate()
+            _, errors = process.communicate(timeout=60)
+            assert process.returncode == 130, errors
+            assert "Traceback" not in errors
+    see = tsee.load(tmp_path / "model")
+    assert len(see.history_["loss"]) < 10_000
+    assert np.isfinite(see.transform(np.load(data)[:3])).all()
+
+
+@pytest.mark.parametrize(
+    ("rank", "size", "says"), [("0", "x", "WORLD_SIZE must be a number"), ("5", "2", "it must be 0 to 1")]
+)
+def test_an_environment_that_cannot_be(rank, size, says, run, data, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", size)
+    assert says in run("fit", data, "-o", tmp_path / "model", code=1).stderr
 
 
 def test_resume_needs_a_folder(run, data, tmp_path):

@@ -287,3 +287,12 @@ def test_what_could_not_be_loaded_is_not_saved(model, tmp_path):
     with pytest.raises(ModelError, match="cannot be saved, since it is not usable .*holds NaN"):
         see.save(folder)
     assert (folder / "config.json").read_bytes() == before
+
+
+def test_a_link_to_itself_is_no_model(model, tmp_path):
+    see, _ = model
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(ModelError, match="is not a tsee model"):
+        tsee.load(tmp_path / "loop")
+    with pytest.raises(ModelError):
+        see.save(tmp_path / "loop")

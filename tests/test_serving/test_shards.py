@@ -175,3 +175,23 @@ def test_a_killed_worker_loses_only_the_file_it_was_placing(process, model, shar
     assert dataclasses.replace(result, n_rows=0) == FolderResult(n_placed=1, n_already_placed=5)
     np.testing.assert_allclose(maps(output)[["tsee0", "tsee1"]].to_numpy(), positions, atol=1e-5)
     assert hidden(output) == []
+
+
+def test_what_a_killed_worker_left_is_removed(model, shards, output):
+    place_folder(model, shards, output, OPTIONS)
+    left = output / "year=2020" / ".part-0.parquet.claim"  # killed after its map was complete
+    left.touch()
+    assert place_folder(model, shards, output, OPTIONS).n_already_placed == 6
+    assert hidden(output) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes on this system")
+def test_a_pipe_among_the_maps_is_no_reason_to_hang(model, shards, output):
+    (output / "year=2020").mkdir(parents=True)
+    os.mkfifo(output / "_tsee.json")
+    with pytest.raises(DataFileError, match="is damaged"):
+        place_folder(model, shards, output, OPTIONS)
+    (output / "_tsee.json").unlink()
+    os.mkfifo(output / "year=2020" / ".part-0.parquet.claim")
+    with pytest.raises(DataFileError, match="holds other files|not a plain file"):
+        place_folder(model, shards, output, OPTIONS)

@@ -57,7 +57,7 @@ def fit(
 
     torchrun --nproc-per-node=N -m tsee fit ... spreads the rows over N processes, on one machine or many.
     """
-    from tsee.distributed import joined_peers, rank, world_size
+    from tsee.distributed import all_max, joined_peers, rank, world_size
     from tsee.files import write_map
     from tsee.fitted import fitted_map
     from tsee.persistence import check_target
@@ -74,6 +74,7 @@ def fit(
         start = time.perf_counter()
         with noticing_interrupts() as interrupts:
             estimator.fit(_share(table.rows))
+        interrupted = bool(all_max(len(interrupts)))  # in any process
         seconds = time.perf_counter() - start
         # These two were for this command and are not for the model.
         estimator.set_params(verbose=False, checkpoint=None)
@@ -84,7 +85,7 @@ def fit(
         losses = fitted.history.loss
         if rank() == 0:
             estimator.save(output)
-            if interrupts:
+            if interrupted:
                 reporter.say(f"Interrupted after {len(losses)} epochs. What was learned is saved: {output}")
             else:
                 reporter.say(f"Learned a map of {rows:,} rows with {features:,} features in {seconds:.1f} s: {output}")
@@ -104,10 +105,10 @@ def fit(
             "epochs": len(losses),
             "loss": losses[-1] if losses else None,
             "seconds": round(seconds, 3),
-            "interrupted": bool(interrupts),
+            "interrupted": interrupted,
         }
     )
-    if interrupts:
+    if interrupted:
         click.get_current_context().exit(INTERRUPTED)
 
 

@@ -6,6 +6,7 @@ written out, and a test holds them to this table.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -78,7 +79,9 @@ def _integer(least: int) -> Callable[[Any], bool]:
 
 def _real(least: float, *, above: bool = False) -> Callable[[Any], bool]:
     def accepts(value: Any) -> bool:
-        if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        if not isinstance(value, Real) or isinstance(value, bool):
+            return False
+        if (isinstance(value, Integral) and abs(int(value)) > sys.float_info.max) or not np.isfinite(float(value)):
             return False
         return float(value) > least if above else float(value) >= least
 

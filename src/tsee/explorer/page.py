@@ -88,6 +88,10 @@ def write_map_page(
     True
     """
     fitted = fitted_map(estimator)
+    if fitted.n_components != 2:
+        raise ValueError(
+            f"A page shows maps of two dimensions, and this one has {fitted.n_components}: fit with n_components=2."
+        )
     positions = _check_positions(positions)
     n_rows = len(positions)
     if features is not None and len(features) != fitted.n_features:

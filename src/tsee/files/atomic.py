@@ -44,7 +44,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
     [('notes.txt', 'new')]
     """
-    target = Path(path).resolve()
+    target = Path(os.path.realpath(path))  # unlike `resolve`, it takes a link to itself
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "it is not a plain file", str(path))
     temporary, handle = None, None

@@ -6,6 +6,7 @@ from it: every value in its range, every tensor of its type and shape, every num
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from tsee.fitted import METHODS, NETWORKS, PLACEMENTS
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
-from tsee.values import is_count, is_list_of, is_number, need
+from tsee.values import is_count, is_list_of, is_number, is_text, need
 
 __all__ = ["check_model"]
 
@@ -35,12 +36,14 @@ TENSORS: dict[str, tuple[torch.dtype, tuple[str, ...]]] = {
 }
 OF_EXEMPLARS = ("exemplars.inputs", "exemplars.positions", "novelty.distances", "novelty.subsample_distances")
 NETWORK = "network."
+# Halves of characters, which no file can hold.
+SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Raise ValueError, with a short reason, if a configuration and tensors are not a whole model."""
     need(set(config) == KEYS, "its entries are not those of a model")
-    need(isinstance(config["tsee_version"], str), "'tsee_version' must be text")
+    need(is_text(config["tsee_version"]), "'tsee_version' must be text")
     need(isinstance(config["parameters"], dict), "'parameters' must be named")
     method = config["method"]
     need(
@@ -52,6 +55,7 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     names = config["feature_names"]
     if names is not None:
         need(is_list_of(names, str), "'feature_names' must be a list of names")
+        need(not any(SURROGATES.search(name) for name in names), "'feature_names' must be text that UTF-8 can hold")
         need(len(names) == config["n_features"], "'feature_names' and 'n_features' differ")
     need(is_number(config["scale"]) and config["scale"] > 0, "'scale' must be a number above 0")
     need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
@@ -127,7 +131,7 @@ def _check_network(config: dict[str, Any], tensors: dict[str, Tensor], n_inputs:
     network = config["network"]
     need(isinstance(network, dict) and set(network) == {"kind", "config"}, "'network' must have a kind and a config")
     kind, made_from = network["kind"], network["config"]
-    need(isinstance(kind, str), "the kind of the network must be text")
+    need(is_text(kind) and len(kind) < 200, "the kind of the network must be text")
     if kind not in NETWORKS:
         return  # a network of the user's own, who gives it to `load`
     counts = ["n_inputs", "n_components"] + (["n_factors", "n_hidden", "order"] if kind == "HighOrderNetwork" else [])

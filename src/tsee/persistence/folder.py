@@ -60,7 +60,7 @@ class SavedModel:
 
 def save_model(fitted: FittedMap, parameters: dict[str, Any], path: str | PathLike[str]) -> None:
     """Write a fitted map, and the parameters of its estimator, to the folder ``path``; a model there is replaced."""
-    target = Path(path).resolve()
+    target = Path(os.path.realpath(path))
     staging, replaced = _beside(target, "saving"), _beside(target, "replaced")
     description, named_tensors = fitted.to_tensors()
     tensors = safetensors.torch.save(named_tensors)
@@ -126,7 +126,7 @@ def inconsistent(path: str | PathLike[str], error: Exception) -> ModelError:
 
 def check_target(path: str | PathLike[str]) -> None:
     """Raise if a model could not be saved to the folder ``path``, before an hour is spent on it."""
-    target = Path(path).resolve()
+    target = Path(os.path.realpath(path))
     _check_replaceable(target)
     reason = obstacle(target)
     if reason is not None:
@@ -135,7 +135,7 @@ def check_target(path: str | PathLike[str]) -> None:
 
 def _folder_of(path: str | PathLike[str]) -> Path:
     """The folder that holds the model: its own, or the one beside it if a save was cut off between its two renames."""
-    folder = Path(path).resolve()
+    folder = Path(os.path.realpath(path))
     return _beside(folder, "replaced") if not folder.exists() and _beside(folder, "replaced").exists() else folder
 
 

@@ -160,7 +160,7 @@ def _targets(data: Path, output: Path) -> dict[Path, Path]:
 @contextlib.contextmanager
 def _claimed(file: Path, target: Path) -> Iterator[str]:
     """Lock a map file against other workers: "mine" to place it now, "done", or "elsewhere" if another has it."""
-    if _is_done(file, target):
+    if _is_done(file, target) and not _claim(target).exists():  # a killed worker may have left its claim
         yield "done"
         return
     with _locked(target) as locked:
@@ -181,7 +181,9 @@ def _locked(target: Path) -> Iterator[bool]:
         yield True
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    lock = target.with_name(f".{target.name}.claim")
+    lock = _claim(target)
+    if lock.exists() and not lock.is_file():
+        raise DataFileError(f"{str(lock)!r} is not a plain file: remove it, or name another folder.")
     with open(lock, "ab") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -198,6 +200,10 @@ def _locked(target: Path) -> Iterator[bool]:
             yield True
         finally:
             lock.unlink(missing_ok=True)
+
+
+def _claim(target: Path) -> Path:
+    return target.with_name(f".{target.name}.claim")
 
 
 def _is_same_file(handle: int, path: Path) -> bool:
@@ -219,7 +225,7 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
         with replacing(record) as temporary:
             temporary.write_text(json.dumps(settings, indent=2) + "\n")
     try:
-        recorded = json.loads(record.read_text())
+        recorded = json.loads(record.read_text()) if record.is_file() else None
     except ValueError:
         recorded = None
     if not isinstance(recorded, dict):

@@ -150,7 +150,7 @@ class Checkpoint:
             return f"was written by a fit of {theirs} process(es), and this one has {ours}: start as many processes"
         if name == "data":
             return "belongs to a fit of other data: choose another folder"
-        return f"belongs to another fit (its {name} is {theirs!r}, not {ours!r}): choose another folder"
+        return f"belongs to another fit (its {name} is {theirs!r:.80}, not {ours!r:.80}): choose another folder"
 
     def is_due(self) -> bool:
         """Whether it is time to write."""
@@ -189,7 +189,8 @@ class Checkpoint:
         text = json.dumps(content)
         with self._writing(), replacing(self.path) as temporary:
             metadata = {"state": text, "checksum": _checksum(text, tensors)}
-            safetensors.torch.save_file(tensors, temporary, metadata)
+            # Not by `save_file`, which writes a temporary file of its own.
+            temporary.write_bytes(safetensors.torch.save(tensors, metadata))
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -233,6 +234,7 @@ def _state(content: dict[str, Any], tensors: dict[str, Tensor]) -> State:
     rates = [run["learning_rate"], history["learning_rate"]]
     need(all(is_list_of(values, float) for values in losses + rates), "its losses and rates must be numbers")
     need(all(map(is_number, losses[0] + losses[1])) and is_number(run["loss_sum"]), "its losses must be finite")
+    need(all(is_number(rate) or rate != rate for rate in rates[0] + rates[1]), "its rates must be finite")
     need(is_list_of(history["refined"], bool), "its history is not one")
     lengths = {len(history[name]) for name in ("loss", "learning_rate", "refined")}
     need(len(lengths) == 1 and len(losses[0]) == len(rates[0]) == run["epoch"], "its lists differ in length")

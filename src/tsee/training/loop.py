@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tsee.batches import Batch, Store, seed_of
-from tsee.distributed import all_sum, rank
+from tsee.distributed import all_interrupted, all_sum, rank
 from tsee.progress import progress_bar
 from tsee.training.optimizers import scheduled_rate
 from tsee.training.run import Run
@@ -76,6 +76,8 @@ def train(
                         return False
                     run.count_step(loss, all_sum(len(batch)))
                     bar.update()
+                    if all_interrupted():
+                        raise KeyboardInterrupt
                     if run.step < run.n_steps:
                         after_step(run)
                 run.end_epoch()

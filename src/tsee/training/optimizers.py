@@ -76,6 +76,7 @@ class Adam:
             found = {key: value for key, value in state.items() if key in expected}
             if found:  # a weight that never had a gradient has no moments
                 check_like(found, expected)
+                need(bool(found[f"{number}.step"] >= 0), "it has a negative number of steps")
         need(all(int(key.partition(".")[0]) < len(self.parameters) for key in state), "it has more weights")
         moments: dict[int, dict[str, Tensor]] = {}
         for key, value in state.items():

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from tsee.batches import Store
-from tsee.distributed import all_sum, broadcast, rank
+from tsee.distributed import all_interrupted, all_sum, broadcast, rank
 from tsee.exceptions import TrainingWarning, warn
 from tsee.exemplars import Exemplars
 from tsee.fitted import FittedMap, History
@@ -230,6 +230,8 @@ def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> 
     # A network of the user's own may draw from torch's global generator (dropout): it is put back afterwards.
     lent = torch.random.fork_rng(devices=[plan.device] if plan.device.type == "cuda" else [])
     # A line search needs a smooth function, so conjugate gradient keeps all digits.
+    if all_interrupted():  # before anything was learned
+        raise KeyboardInterrupt
     with lent, _bfloat16_layers(fitted.network, plan.device if plan.optimizer == "adam" else None):
         for number, stage in list(enumerate(stages))[first:]:
             fitted = stage.run(fitted, number, session)
