@@ -275,9 +275,9 @@ def test_the_limit_must_be_a_number(monkeypatch):
     for given in ("soon", "0", "-3", "inf", "nan"):
         monkeypatch.setenv("TSEE_TIMEOUT", given)
         with pytest.raises(ValueError, match=f"TSEE_TIMEOUT must be a number of seconds above 0. Got '{given}'"):
-            distributed._timeout()
+            distributed.peers._timeout()
     monkeypatch.setenv("TSEE_TIMEOUT", "2.5")
-    assert distributed._timeout() == 2.5
+    assert distributed.peers._timeout() == 2.5
 
 
 def test_every_process_says_what_differs(peers):
