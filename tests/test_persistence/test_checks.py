@@ -38,6 +38,7 @@ def refused(folder, match):
     with pytest.raises(ModelError, match=match) as caught:
         tsee.load(folder)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
     said = CliRunner().invoke(main, ["info", str(folder)])
     assert said.exit_code == 1
     assert len(said.output.splitlines()) == 1
@@ -61,6 +62,7 @@ CONFIGS = {
     "half a character": (dict(feature_names=["\ud800"] * 64), "text that UTF-8 can hold"),
     "half a character as version": (dict(tsee_version="\ud800"), "'tsee_version' must be text"),
     "an endless parameter": (dict(parameters={"learning_rate": 10**400}), "The 'learning_rate' parameter"),
+    "an endless text": (dict(parameters={"seeding": "x" * 10**6}), "The 'seeding' parameter of DtSEE must be"),
     "no scale": (dict(scale=None), "'scale' must be a number above 0"),
     "a scale of 0": (dict(scale=0), "'scale' must be a number above 0"),
     "an infinite scale": (dict(scale=math.inf), "'scale' must be a number above 0"),

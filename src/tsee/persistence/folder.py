@@ -32,6 +32,8 @@ FORMAT_VERSION = 3
 CONFIG, TENSORS = "config.json", "model.safetensors"
 # The names of a million features take a tenth of it.
 MAX_CONFIG_BYTES = 2**28
+# A forged value can be as long as its file; a sentence should not.
+MAX_REASON = 300
 # How often a model is read again if it was replaced in the meantime.
 READINGS = 5
 
@@ -226,4 +228,5 @@ def _config_checksum(config: dict[str, Any]) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".: ")
+    line = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".: ")
+    return line if len(line) <= MAX_REASON else f"{line[:MAX_REASON]}..."
