@@ -49,7 +49,7 @@ REFUSED = {
     "fields": (np.zeros(60, [("a", "f4"), ("b", "i4")]), r"X has fields .*structured_to_unstructured"),
     "text": (ROWS.astype(str), r"X must hold numbers, but it is text \(dtype <U\d+\): convert it"),
     "variable text": (np.full((60, 5), "1", np.dtypes.StringDType()), r"X must hold numbers, but it is text"),
-    "an integer of 400 digits": (objects(10**400), r"in row 3, column 2, which is no number that float64 can hold"),
+    "an integer of 400 digits": (objects(10**400), r"in row 3, column 2, which is not a number that float64 can hold"),
     "a complex object": (objects(np.complex128(1j)), r"X holds '1j' in row 3, column 2"),
     "a date among numbers": (objects(np.datetime64("2020-01-01")), r"X holds '2020-01-01' in row 3, column 2"),
     "a list among numbers": (objects([1, 2]), r"X holds '\[1, 2\]' in row 3, column 2"),

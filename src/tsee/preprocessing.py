@@ -95,7 +95,7 @@ class Preprocessing:
         return (whole - inputs.double().square().sum(1)).clamp_min_(0).float()
 
     def _scaled(self, block: np.ndarray) -> Tensor:
-        """Rows of data, centered and divided, in their own precision, or in float64 if float32 has not the range."""
+        """Rows of data, centered and divided, in their own precision, or in float64 if float32 lacks the range."""
         # By torch, which uses all cores. It does not take rows that are stored backwards, and numpy calls a single such
         # row contiguous.
         rows = block.copy() if min(block.strides) < 0 else np.require(block, requirements=["C", "W"])

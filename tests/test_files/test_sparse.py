@@ -100,3 +100,11 @@ def test_duplicates_and_any_order_in_files(tmp_path, make_h5ad, form, check_slic
     scipy.sparse.save_npz(tmp_path / "a.npz", two)
     for name in ("a.h5ad", "a.npz"):
         check_slices(open_table(tmp_path / name).rows, expected)
+
+
+def test_room_after_the_last_value_is_no_fault():
+    whole = scipy.sparse.csr_matrix(np.eye(4))
+    indices, data = np.r_[whole.indices, -7, 99], np.r_[whole.data, 5.0, 5.0]
+    roomy = scipy.sparse.csr_matrix(np.eye(4))
+    roomy.indices, roomy.data = indices.astype(np.int32), data
+    np.testing.assert_array_equal(checked_csr(roomy, "X").toarray(), np.eye(4))

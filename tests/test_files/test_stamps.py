@@ -117,3 +117,25 @@ except ValueError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "a.npy' was cut off while it was being read" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("name", ["rows.h5", "cells.h5ad"])
+@pytest.mark.parametrize("how", ["storage", "link", "virtual"])
+def test_an_hdf5_file_does_not_have_other_files_read(how, name, tmp_path):
+    """Whoever opens a file that was sent must not hand out others."""
+    secret = tmp_path / "secret.h5"
+    with h5py.File(secret, "w") as file:
+        file["X"] = np.ones((4, 3), dtype=np.float32)
+    with h5py.File(tmp_path / name, "w") as file:
+        if how == "storage":
+            file.create_dataset("X", (4, 3), np.float32, external=[(str(secret), 0, 48)])
+        elif how == "link":
+            file["X"] = h5py.ExternalLink(str(secret), "X")
+        else:
+            layout = h5py.VirtualLayout((4, 3), np.float32)
+            layout[:] = h5py.VirtualSource(str(secret), "X", (4, 3))
+            file.create_virtual_dataset("X", layout)
+        for part in ("obs", "var"):
+            file.create_group(part)
+    with pytest.raises(DataFileError, match="takes 'X' from other files: copy the data into it"):
+        open_table(tmp_path / name)

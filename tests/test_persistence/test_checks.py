@@ -65,6 +65,7 @@ CONFIGS = {
     "an endless text": (dict(parameters={"seeding": "x" * 10**6}), "The 'seeding' parameter of DtSEE must be"),
     "no scale": (dict(scale=None), "'scale' must be a number above 0"),
     "a scale of 0": (dict(scale=0), "'scale' must be a number above 0"),
+    "a scale beyond all data": (dict(scale=1e308), "'scale' must be between"),
     "an infinite scale": (dict(scale=math.inf), "'scale' must be a number above 0"),
     "no perplexity": (dict(perplexity=math.nan), "'perplexity' must be at least 1"),
     "another placement": (dict(placement="beside"), "'placement' must be one of"),

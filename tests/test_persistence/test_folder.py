@@ -296,3 +296,23 @@ def test_a_link_to_itself_is_no_model(model, tmp_path):
         tsee.load(tmp_path / "loop")
     with pytest.raises(ModelError):
         see.save(tmp_path / "loop")
+
+
+SAVES = """
+import sys
+import tsee
+see = tsee.load(sys.argv[1])
+for _ in range(15):
+    see.save(sys.argv[2])
+"""
+
+
+def test_two_processes_save_the_same_model_one_after_the_other(model, digits, tmp_path):
+    _, folder = model
+    fitted(DtSEE, digits[0], random_state=1).save(tmp_path / "other")
+    command = [sys.executable, "-c", SAVES]
+    target = str(tmp_path / "target")
+    processes = [subprocess.Popen([*command, str(source), target]) for source in (folder, tmp_path / "other")]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0]
+    assert tsee.load(target).transform(digits[2]).shape == (200, 2)
+    assert sorted(os.listdir(tmp_path)) == ["model", "other", "target"]

@@ -109,6 +109,7 @@ def test_an_interrupted_fit_keeps_what_was_learned_and_can_be_resumed(X, tmp_pat
         with pytest.warns(UserWarning, match="interrupted after 2 of 6 epochs"):
             see.fit(X)
     assert see.n_iter_ == 2
+    assert see._checkpoint._state is None  # the weights of the optimizer are not kept, nor pickled
     np.testing.assert_array_equal(see.fit(X).embedding_, whole.embedding_)
 
 
@@ -132,7 +133,9 @@ def test_a_state_of_another_fit_is_refused(X, tmp_path, monkeypatch):
     ):
         with pytest.raises(CheckpointError, match=f"belongs to another fit .*{what}.*: choose another folder"):
             see.fit(data)
-    for data in (X * 2, X[::-1], X.astype(np.float32)):
+    corrected = X.copy()
+    corrected[301, 20] += 1  # not among the rows that are looked at
+    for data in (X * 2, X[::-1], X.astype(np.float32), corrected):
         with pytest.raises(CheckpointError, match="belongs to a fit of other data: choose another folder"):
             quick(checkpoint=tmp_path).fit(data)
     assert path.read_bytes() == before

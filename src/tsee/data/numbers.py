@@ -1,4 +1,4 @@
-"""Arrays, lists, tensors and sparse matrices as numpy arrays or CSR matrices of numbers; what is no number is named."""
+"""Arrays, lists, tensors and sparse matrices as numpy arrays or CSR matrices of numbers; anything else is named."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOT_REAL = (np.datetime64, np.timedelta64, np.complexfloating)
 def as_numbers(X: Any) -> Any:
     """Arrays, lists, tensors and sparse matrices in the form that the checks expect; anything else as it came.
 
-    Masked values, complex numbers, dates, text and objects that are no numbers are refused, and so are sparse matrices
+    Masked values, complex numbers, dates, text and objects that are not numbers are refused, and so are sparse matrices
     whose indices do not fit their shape. Types that torch does not have are converted.
     """
     if isinstance(X, torch.Tensor):
@@ -51,14 +51,14 @@ def as_numbers(X: Any) -> Any:
     return X
 
 
-def as_plain(X: Any, start: int = 0) -> Any:
+def as_plain(X: Any, start: int = 0, name: str = "X") -> Any:
     """An array without a mask; ``start`` is the number of its first row. A value that is masked is refused."""
     if not isinstance(X, np.ma.MaskedArray):
         return X
     if np.ma.is_masked(X) and X.ndim == 2:
         row, column = np.argwhere(np.ma.getmaskarray(X))[0]
         raise ValueError(
-            f"X is masked in row {start + row}, column {column}: fill such values in (for example with "
+            f"{name} is masked in row {start + row}, column {column}: fill such values in (for example with "
             "sklearn.impute.SimpleImputer) or leave those rows out."
         )
     return X.data
@@ -112,7 +112,7 @@ def _check_kind(dtype: Any) -> None:
 
 
 def _from_objects(X: Any) -> Any:
-    """Python objects as float64; the first that is no number is named."""
+    """Python objects as float64; the first that is not a number is named."""
     if not any(isinstance(value, _NOT_REAL) for value in X.flat):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             return X.astype(np.float64)
@@ -126,7 +126,7 @@ def _from_objects(X: Any) -> Any:
             where = ", ".join(f"{name} {side}" for name, side in zip(("row", "column"), place, strict=False))
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(
-                f"X holds {str(value)[:40]!r} in {where}, which is no number that float64 can hold ({error}): replace "
-                "it with one."
+                f"X holds {str(value)[:40]!r} in {where}, which is not a number that float64 can hold ({error}): "
+                "replace it with one."
             ) from error
-    raise ValueError("X holds Python objects that are no numbers: convert it with X.astype(float).")
+    raise ValueError("X holds Python objects that are not numbers: convert it with X.astype(float).")

@@ -181,6 +181,8 @@ def _interrupts_together() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+    if _pressed:  # after training, where nobody asked for it
+        raise KeyboardInterrupt
 
 
 def _timeout() -> float:

@@ -110,7 +110,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         inputs = Inputs(rows, preprocessing)
         network = self._make_network(inputs.shape[1], plan.generator).to(plan.device)
         check_network(network, inputs[0:2].to(plan.device), self.n_components)
-        checkpoint = self._open_checkpoint(plan, rows)
+        checkpoint = self._open_checkpoint(plan, rows, preprocessing.mean)
         resumed = None if checkpoint is None else checkpoint.read()
         # One that does not see the folder would start over, and take other steps than the others.
         found = None if resumed is None else (resumed.stage, resumed.run.epoch, resumed.run.step)
@@ -134,8 +134,8 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             fitted = replace(fitted, network=folded(fitted.network))
             kept = store.columns.get("inputs", inputs) if isinstance(store, MemoryStore) else None
             fitted = fitted.calibrated(rows, plan.start, kept, self._placement)
-        if checkpoint is not None and fitted.history.complete:
-            checkpoint.finish()
+        if checkpoint is not None:
+            checkpoint.finish(complete=fitted.history.complete)
         self._checkpoint = checkpoint  # `save` removes its state
         return fitted
 
@@ -172,11 +172,11 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             verbose=bool(self.verbose),
         )
 
-    def _open_checkpoint(self, plan: Plan, rows: Any) -> Checkpoint | None:
+    def _open_checkpoint(self, plan: Plan, rows: Any, mean: np.ndarray) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_LEARNED}
-        facts = {"estimator": type(self).__name__, "n_features": rows.shape[1], "data": data_digest(rows)}
+        facts = {"estimator": type(self).__name__, "n_features": rows.shape[1], "data": data_digest(rows, mean)}
         return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
 
     def adopt(self, fitted: FittedMap) -> Self:

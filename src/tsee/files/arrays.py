@@ -21,7 +21,7 @@ from tsee.files.errors import check_known, listed, reading, require
 from tsee.files.rows import ArrayRows, FileArray, JoinedRows, Rows, SparseRows, check_numeric
 from tsee.files.scratch import Scratch, writing
 from tsee.files.sparse import checked_csr
-from tsee.files.stamps import Stamp, Watched, check_plain, hdf5_stamp
+from tsee.files.stamps import Stamp, Watched, check_own_hdf5, check_plain, hdf5_stamp
 from tsee.files.stores import check_store, missing_chunks, stored_arrays
 from tsee.files.table import Table
 
@@ -63,6 +63,7 @@ def open_hdf5(path: Path, *, key: str | None = None, label: str | None = None) -
     h5py = require("h5py", "hdf5", path)
     with reading(path, "an HDF5 file"), contextlib.ExitStack() as stack:
         file = stack.enter_context(h5py.File(path, "r"))
+        check_own_hdf5(file, path)
         arrays: dict[str, Any] = {}
         stamp = hdf5_stamp(file)
 

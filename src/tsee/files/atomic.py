@@ -94,7 +94,7 @@ def _create(target: Path) -> tuple[Path, int | None]:
 
 def _remove_left(target: Path) -> None:
     """Remove temporary files for ``target`` that killed processes left behind; a living process has locked its own."""
-    if fcntl is None:
+    if fcntl is None or not os.access(target.parent, os.R_OK):
         return
     name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.writing")
     for entry in os.listdir(target.parent):

@@ -14,7 +14,7 @@ from tsee.exceptions import DataFileError, UnnamedColumnsError
 from tsee.files.columns import OtherColumns
 from tsee.files.errors import check_known, listed, reading, require
 from tsee.files.rows import ArrayRows, ChosenColumns, Rows, SparseRows, check_numeric
-from tsee.files.stamps import Watched, hdf5_stamp
+from tsee.files.stamps import Watched, check_own_hdf5, hdf5_stamp
 from tsee.files.table import Table
 
 __all__ = ["is_h5ad", "open_h5ad", "put_obsm", "rows_of"]
@@ -39,6 +39,7 @@ def open_h5ad(
     h5py = require("h5py", "anndata", path)
     with reading(path, "an .h5ad file"), contextlib.ExitStack() as stack:
         file = stack.enter_context(h5py.File(path, "r"))
+        check_own_hdf5(file, path)
         item, of_variables = _matrix(file, key, path)
         names = _names(file, "var") if of_variables else None
         rows, notes = rows_of(item, path, names)

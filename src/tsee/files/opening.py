@@ -195,7 +195,8 @@ def data_files(folder: Path) -> list[Path]:
 
 def _check_known(folder: Path, found: list[Path], known: list[Path]) -> None:
     """Refuse a folder of which a part would not be read."""
-    others = [str(entry.relative_to(folder)) for entry in found if entry not in known]
+    read = set(known)
+    others = [str(entry.relative_to(folder)) for entry in found if entry not in read]
     if others:
         raise DataFileError(
             f"The folder {str(folder)!r} holds data and also {listed(others)}, which would not be read with it: move "

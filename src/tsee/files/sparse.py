@@ -69,12 +69,12 @@ def csr_fault(
     """What is wrong with the three arrays of a CSR matrix; None if they fit together."""
     size, name = shape[0], names[0]
     if indptr.dtype.kind not in "iu" or indptr.shape != (size + 1,) or indices.ndim != 1:
-        return f"it has {len(indptr) - 1} beginnings of {name}s, but {size} {name}s"
+        return f"it has {len(indptr) - 1} {name} pointers, but {size} {name}s"
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        return f"the beginnings of its {name}s do not ascend from 0"
+        return f"its {name} pointers do not ascend from 0"
     if indptr[-1] > min(len(indices), len(data)):
         return f"its {name}s end at {indptr[-1]}, after the last of its {min(len(indices), len(data))} values"
-    return _index_fault(indices, names[1], shape[1])
+    return _index_fault(indices[: int(indptr[-1])], names[1], shape[1])  # scipy ignores what follows
 
 
 def _index_fault(indices: Any, name: str, size: int) -> str | None:

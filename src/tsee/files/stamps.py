@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tsee.exceptions import DataFileError
-from tsee.files.errors import reading
+from tsee.files.errors import listed, reading, require
 
-__all__ = ["Stamp", "Watched", "check_plain", "hdf5_stamp"]
+__all__ = ["Stamp", "Watched", "check_own_hdf5", "check_plain", "hdf5_stamp"]
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -24,7 +24,7 @@ _KINDS = {
 
 
 def check_plain(path: Path) -> None:
-    """Refuse what is no plain file before it is opened: a pipe would be waited for, and a device never ends."""
+    """Refuse what is not a plain file before it is opened: a pipe would be waited for, and a device never ends."""
     with reading(path, "a file that can be read"):
         mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
@@ -94,3 +94,24 @@ def hdf5_stamp(file: Any) -> Stamp:
     except (RuntimeError, ValueError, NotImplementedError):  # not a file of the system, or not one only
         return Stamp(file.filename)
     return Stamp(file.filename, handle)
+
+
+def check_own_hdf5(file: Any, path: Any) -> None:
+    """Refuse an HDF5 file that would have other files read: somebody may have sent it for their content."""
+    h5py = require("h5py", "hdf5", path)
+    others: list[str] = []
+
+    def look(name: str, link: Any) -> None:
+        if isinstance(link, h5py.ExternalLink):
+            others.append(name)
+        elif isinstance(link, h5py.HardLink):
+            item = file[name]
+            if isinstance(item, h5py.Dataset) and (item.external or item.is_virtual):
+                others.append(name)
+
+    file.visititems_links(look)
+    if others:
+        raise DataFileError(
+            f"{str(path)!r} takes {listed(others)} from other files: copy the data into it, or read it with h5py and "
+            "pass the array."
+        )

@@ -1,4 +1,4 @@
-"""Whether the classes lie to one another on the map as they do in the data."""
+"""Whether the classes are arranged on the map as in the data."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def centroid_scores(
     y_test: Any = None,
     k: int | None = None,
 ) -> CentroidScores:
-    r"""Whether the centroids of the classes lie to one another on the map as they do in the data.
+    r"""Whether the centroids of the classes are arranged on the map as in the data.
 
     .. math:: \bar{x}_a = \frac{1}{|a|} \sum_{i \in a} x_i, \qquad \bar{y}_a = \frac{1}{|a|} \sum_{i \in a} y_i
 

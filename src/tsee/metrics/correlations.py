@@ -1,4 +1,4 @@
-"""How distances and densities on the map go with those in the data."""
+"""How distances and densities on the map correlate with those in the data."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def density_correlation(
         The number of neighbors.
     n_sample : int, default 5000
         For how many points, drawn at random, a radius is computed at most. Neighbors are searched among all training
-        points. The standard error is at most :math:`1 / \sqrt{5000} = 0.014` with the default.
+        points. The standard error is about :math:`1 / \sqrt{5000} = 0.014` with the default.
     random_state : int or None, default 0
         The seed of the sample; None draws another one at each call.
 

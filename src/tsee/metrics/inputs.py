@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from tsee.data.numbers import as_plain
+from tsee.files.sparse import checked_csr
 
 __all__ = ["Sides", "check_count", "check_data_and_map", "check_labels", "check_rows", "check_sides", "check_sizes",
            "dense", "draw", "is_int", "seeded", "taken"]  # fmt: skip
@@ -83,7 +87,7 @@ def check_rows(X: Any, name: str) -> Any:
         X = X.detach()
         numeric = not X.is_complex()
     else:
-        X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+        X = checked_csr(X, name) if scipy.sparse.issparse(X) else np.asarray(as_plain(X, name=name))
         numeric = X.dtype.kind in "biuf"
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(

@@ -36,6 +36,8 @@ TENSORS: dict[str, tuple[torch.dtype, tuple[str, ...]]] = {
 }
 OF_EXEMPLARS = ("exemplars.inputs", "exemplars.positions", "novelty.distances", "novelty.subsample_distances")
 NETWORK = "network."
+SCALES = (1e-300, 1e300)
+MAX_ORDER = 1000
 # Halves of characters, which no file can hold.
 SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -58,6 +60,7 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         need(not any(SURROGATES.search(name) for name in names), "'feature_names' must be text that UTF-8 can hold")
         need(len(names) == config["n_features"], "'feature_names' and 'n_features' differ")
     need(is_number(config["scale"]) and config["scale"] > 0, "'scale' must be a number above 0")
+    need(SCALES[0] < config["scale"] < SCALES[1], "'scale' must be between 1e-300 and 1e300")
     need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
     need(config["placement"] in PLACEMENTS, f"'placement' must be one of {PLACEMENTS}")
     _check_history(config["history"])
@@ -148,6 +151,7 @@ def _check_network(config: dict[str, Any], tensors: dict[str, Tensor], n_inputs:
         layers = made_from["hidden_layers"]
         need(isinstance(layers, list) and all(map(is_count, layers)), "'hidden_layers' must be integers")
     else:
+        need(made_from["order"] <= MAX_ORDER, f"'order' must be at most {MAX_ORDER}")
         layers = [made_from["n_factors"], made_from["n_hidden"]]
     need(len(layers) <= len(tensors), "the network has more layers than the file")
     widths = [made_from["n_inputs"], *layers, made_from["n_components"]]

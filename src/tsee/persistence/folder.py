@@ -10,6 +10,9 @@ import hashlib
 import json
 import os
 import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from os import PathLike
@@ -18,6 +21,11 @@ from typing import Any
 
 import safetensors.torch
 from torch import Tensor
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 from tsee.exceptions import ModelError
 from tsee.files.errors import obstacle
@@ -34,6 +42,8 @@ CONFIG, TENSORS = "config.json", "model.safetensors"
 MAX_CONFIG_BYTES = 2**28
 # A forged value can be as long as its file; a sentence should not.
 MAX_REASON = 300
+# How long a save waits for another one in the same folder.
+LOCKED_SECONDS = 60.0
 # How often a model is read again if it was replaced in the meantime.
 READINGS = 5
 
@@ -81,22 +91,26 @@ def save_model(fitted: FittedMap, parameters: dict[str, Any], path: str | PathLi
     except ValueError as error:
         raise ModelError(f"The model cannot be saved, since it is not usable ({error}): fit it again.") from error
     try:
-        _recover(target)
-        _check_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir()
-        _write(staging / TENSORS, tensors)
-        _write(staging / CONFIG, content)
-        if target.exists():
-            os.rename(target, replaced)
-        os.rename(staging, target)
-        shutil.rmtree(replaced, ignore_errors=True)
+        with _alone(target.parent):
+            try:
+                _recover(target)
+                _check_replaceable(target)
+                shutil.rmtree(staging, ignore_errors=True)  # of a save that was killed
+                staging.mkdir()
+                _write(staging / TENSORS, tensors)
+                _write(staging / CONFIG, content)
+                if target.exists():
+                    os.rename(target, replaced)
+                os.rename(staging, target)
+                shutil.rmtree(replaced, ignore_errors=True)
+            except OSError:
+                _recover(target)
+                raise
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
-        _recover(target)
         raise _unwritable(path, error.strerror or str(error)) from error
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
 
 
 def read_model(path: str | PathLike[str]) -> SavedModel:
@@ -202,6 +216,30 @@ def _unwritable(path: str | PathLike[str], reason: str) -> ModelError:
 
 def _beside(target: Path, what: str) -> Path:
     return target.with_name(f".{target.name}.{what}")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder: two processes that save the same model do so one after the other."""
+    if fcntl is None:  # Windows
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        until = time.monotonic() + LOCKED_SECONDS
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
+            except OSError:
+                break  # a file system without locks
+        yield
+    finally:
+        os.close(handle)
 
 
 def _recover(target: Path) -> None:

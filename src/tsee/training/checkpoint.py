@@ -72,9 +72,12 @@ def saved_seed(folder: Path) -> int | None:
         return None
 
 
-def data_digest(X: Any) -> str:
-    """A digest of rows from all over the data of all processes, which tells them from other data. A collective."""
-    digest = hashlib.sha256()
+def data_digest(X: Any, mean: np.ndarray) -> str:
+    """A digest that tells the data of all processes from other data. A collective.
+
+    Every value counts through the mean, and the order through rows from all over the data.
+    """
+    digest = hashlib.sha256(mean.tobytes())
     n = X.shape[0]
     for start in sorted({i * max(0, n - DIGEST_ROWS) // (DIGEST_SLICES - 1) for i in range(DIGEST_SLICES)}):
         digest.update(np.ascontiguousarray(dense(X, slice(start, min(n, start + DIGEST_ROWS)))).tobytes())
@@ -163,13 +166,13 @@ class Checkpoint:
         if self.stopping:
             raise SystemExit(128 + signal.SIGTERM)
 
-    def finish(self) -> None:
-        """Mark the state, if there is one, as that of a fit that has ended.
+    def finish(self, *, complete: bool) -> None:
+        """Training is over. If it is complete, the state on the disk, if there is one, is marked as such.
 
         It stays until the model is saved: a fit whose model was lost can be resumed. A fit of something else replaces
         it.
         """
-        if self._state is not None:
+        if self._state is not None and complete:
             with contextlib.suppress(CheckpointError):  # on a full disk the state stays as it was
                 self._write(self._state, done=True)
         self._state = None
