@@ -31,7 +31,7 @@ MAX_PAIRS = 2**27
 # A refilled center can take another's last row, so the final refill may have to be repeated.
 MAX_REFILLS = 4
 # Neighbors that an index of exemplars is made for.
-FEW_NEIGHBORS = 15
+FEW_NEIGHBORS = 20
 
 
 class Rows(Protocol):

@@ -19,15 +19,16 @@ __all__ = ["DtSEE"]
 class DtSEE(Deep, ExemplarMap):
     """Deep t-distributed stochastic exemplar-centered embedding (dt-SEE): the default choice.
 
-    A deep network learns to keep each row's probabilities of neighboring the exemplars. Halfway, the exemplars are
-    freed from the network and move to where the loss wants each of them, and the network learns these positions. A new
-    row is placed among its nearest exemplars, or by one pass through the network (see ``placement``).
+    The exemplars, by default all rows, are laid out by exact forces that keep each one's probabilities of neighboring
+    the others, from the large shape of the data, which also holds them: no seed changes their positions. A deep network
+    learns them. A new row is placed among its nearest exemplars, or by one pass through the network (see
+    ``placement``).
 
     Parameters
     ----------
     n_components : int, default=2
         Dimensions of the map.
-    perplexity : float, default=10.0
+    perplexity : float, default=30.0
         How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of
         its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a
         warning; ``perplexity_`` is the value that took effect.
@@ -49,27 +50,33 @@ class DtSEE(Deep, ExemplarMap):
         exemplars drawn for the rows of the batch, one for each row, at a cost that does not grow with the number of
         exemplars (each exemplar then counts as often as rows choose it).
     exaggeration : float or None, default=None
-        A factor on the attraction: above 1 it draws clusters together. The refinement takes its square root. None
-        takes 2 for points. It takes 1 for centers, which stand for rows of more than one kind and would draw these
-        together. Only for the "sampled" contrast.
+        A factor on the attraction: above 1 it draws clusters together. None takes 1 in the layout, and 2 where the
+        network learns from points drawn for its rows. It takes 1 for centers, which stand for rows of more than one
+        kind and would draw these together. Only for the "sampled" contrast.
     jitter : float or None, default=None
         Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the
         map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and
-        less for more rows, by the square root of their number; 0.5 again after the refinement. Only for the
+        less for more rows, by the square root of their number; 0.5 where the network learns a layout. Only for the
         "sampled" contrast.
-    refinement : int, default=200
-        Steps in which the exemplars, once the network is half trained, move from its positions to where the loss
-        wants each of them; the network then learns these positions. 0 leaves the exemplars at the network's
-        positions. Only for points, the "sampled" contrast and two dimensions.
+    refinement : int, default=420
+        Steps in which exact forces lay the exemplars out, from the large shape of the data to where the loss wants
+        each of them; the network then learns these positions. 0 trains the network alone, from random weights, and
+        leaves the exemplars at its positions. Only for points and the "sampled" contrast.
+    global_weight : float, default=0.25
+        How much the layout is held to the large shape of the data, on a dial from 0, only neighbors count, to 1,
+        the map is the large shape: its principal plane, or a scaling of its distances. More of it keeps distances
+        between far groups truer and loses some near neighbors. It weighs the two as global_weight to 1 -
+        global_weight.
     placement : {"refined", "forward"} or None, default=None
         How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest
         exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars
-        were refined and at least one row of ``fit`` in four is an exemplar. It can be changed on a fitted
-        estimator: ``embedding_`` stays as it was fitted, and ``transform`` gives the other positions.
+        were laid out and at least one row of ``fit`` in four is an exemplar. With "forward", ``fit`` makes the map
+        that the network alone draws best. It can be changed on a fitted estimator: ``embedding_`` stays as it was
+        fitted, and ``transform`` gives the other positions.
     n_neighbors : int or None, default=None
         The number of nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others
-        have probability 0. None takes three times the perplexity, and at least 100 for "noise"; "full" always
-        spreads them over all exemplars.
+        have probability 0. None takes twice the perplexity if exemplars are laid out, else three times, and at
+        least 100 for "noise"; "full" always spreads them over all exemplars.
     n_noise : int, default=100
         Exemplars drawn for each row besides its nearest (z_n). Only for "noise".
     noise_weight : float or "auto", default="auto"
@@ -92,10 +99,10 @@ class DtSEE(Deep, ExemplarMap):
         Whether to divide each feature by its standard deviation first. Set it to True if features have different
         units: otherwise each counts by its variance, and the one with the largest numbers decides the map.
     spare_dimensions : int, default=8
-        Extra dimensions that the network has for the first half of training (or of the part before the refinement),
-        in which they are pressed flat: clusters that start on the wrong side of one another pass instead of
-        blocking each other, and maps of different seeds agree more. 0 is the paper's training. Not for a network of
-        your own.
+        Extra dimensions that the network has for the first half of training (but not if it learns a layout), in
+        which they are pressed flat: clusters that start on the wrong side of one another pass instead of blocking
+        each other, and maps of different seeds agree more. 0 is the paper's training. Not for a network of your
+        own.
     batch_size : int or None, default=None
         The largest number of rows in a mini-batch; the batches of an epoch have even sizes. None takes the power of
         two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
@@ -103,8 +110,8 @@ class DtSEE(Deep, ExemplarMap):
         Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
         than two million rows, down to 2. Smaller batches than the automatic ones get the same number of epochs.
     learning_rate : float, default=0.01
-        The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine,
-        once before and once after the refinement.
+        The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine, in
+        each stage of training.
     optimizer : {"adam", "cg"}, default="adam"
         "adam", or "cg", the conjugate gradient of the paper with three line searches per batch.
     device : str, torch.device or "auto", default="auto"
@@ -135,9 +142,9 @@ class DtSEE(Deep, ExemplarMap):
     perplexity_ : float
         The perplexity that took effect.
     history_ : dict of lists
-        ``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it came after the refinement.
-        The loss may rise while spare dimensions are pressed flat. After the refinement it is the mean logarithm of
-        1 + the squared distance from the refined positions.
+        ``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it learned a layout. The loss
+        may rise while spare dimensions are pressed flat. Where a layout is learned, it is the mean logarithm of 1 +
+        the squared distance from its positions.
     n_iter_ : int
         Epochs run.
     n_features_in_ : int
@@ -165,13 +172,13 @@ class DtSEE(Deep, ExemplarMap):
     (297, 2)
     """
 
-    _fast: ClassVar[dict[str, Any]] = {"hidden_layers": (128, 128, 128), "refinement": 100}
+    _fast: ClassVar[dict[str, Any]] = {"hidden_layers": (128, 128, 128), "refinement": 250}
 
     def __init__(
         self,
         n_components: int = 2,
         *,
-        perplexity: float = 10.0,
+        perplexity: float = 30.0,
         exemplars: Literal["points", "centers"] = "points",
         n_exemplars: int | None = None,
         seeding: Literal["k-means||", "random"] = "k-means||",
@@ -179,7 +186,8 @@ class DtSEE(Deep, ExemplarMap):
         contrast: Literal["sampled", "full", "noise"] = "sampled",
         exaggeration: float | None = None,
         jitter: float | None = None,
-        refinement: int = 200,
+        refinement: int = 420,
+        global_weight: float = 0.25,
         placement: Literal["refined", "forward"] | None = None,
         n_neighbors: int | None = None,
         n_noise: int = 100,
@@ -210,6 +218,7 @@ class DtSEE(Deep, ExemplarMap):
         self.exaggeration = exaggeration
         self.jitter = jitter
         self.refinement = refinement
+        self.global_weight = global_weight
         self.placement = placement
         self.n_neighbors = n_neighbors
         self.n_noise = n_noise

@@ -18,7 +18,7 @@ from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.preprocessing import Inputs
 from tsee.progress import progress_bar
 from tsee.training.plan import Plan, resolve_perplexity
-from tsee.training.stages import Distill, Free, Stage, Train
+from tsee.training.stages import Distill, LayOut, Stage, Train, is_dense
 
 __all__ = ["ExemplarMap"]
 
@@ -31,8 +31,12 @@ KMEANS_ROWS, KMEANS_ROWS_PER_CENTER = 2**19, 64
 NOISE_NEIGHBORS = 100
 # With fewer exemplars all of them are neighbors of each other: nothing is left to hold them apart.
 MIN_REFINED = 10
-# The share of training that is left for the network to learn positions that were found without it.
-DISTILL_SHARE = 0.5
+# Neighbors of a row in a layout, per unit of perplexity. Three would make little difference, in half as much time again.
+LAYOUT_NEIGHBORS = 2
+# If the network alone is to place rows: the exaggeration of the layout that it learns at first, and the share of its
+# training. Clusters that are far apart are easier to learn.
+NETWORK_EXAGGERATION = 4.0
+DISTILL_SHARE = 0.2
 
 
 class ExemplarMap(ParametricMap):
@@ -51,6 +55,7 @@ class ExemplarMap(ParametricMap):
     exaggeration: float | None
     jitter: float | None
     refinement: int
+    global_weight: float
     placement: Literal["refined", "forward"] | None
     n_neighbors: int | None
     n_noise: int
@@ -58,7 +63,7 @@ class ExemplarMap(ParametricMap):
 
     @classmethod
     def fast(cls, **parameters: Any) -> Self:
-        """The estimator with settings for speed: a smaller network, and a refinement half as long.
+        """The estimator with settings for speed: a smaller network, and a shorter layout.
 
         The map loses little by it; the network's own positions (``placement="forward"``) lose more.
 
@@ -75,7 +80,7 @@ class ExemplarMap(ParametricMap):
         --------
         >>> from tsee import DtSEE
         >>> DtSEE.fast(random_state=0)
-        DtSEE(hidden_layers=(128, 128, 128), random_state=0, refinement=100)
+        DtSEE(hidden_layers=(128, 128, 128), random_state=0, refinement=250)
         """
         return cls(**{**cls._fast, **parameters})
 
@@ -121,9 +126,10 @@ class ExemplarMap(ParametricMap):
             return Full(exemplars, plan.start, perplexity, plan.device)
         n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
         perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)")
-        automatic = max(math.ceil(3 * perplexity), NOISE_NEIGHBORS if self.contrast == "noise" else 0)
-        k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
         refined = self._is_refined(exemplars)
+        automatic = math.ceil((LAYOUT_NEIGHBORS if refined else 3) * perplexity)
+        automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)
+        k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
         neighborhoods = Neighborhoods(exemplars, plan.start, perplexity, k, remember=refined)
         if self.contrast == "noise":
             return Noise(neighborhoods, self.n_noise, self.noise_weight, plan.device, plan.draws)
@@ -139,15 +145,22 @@ class ExemplarMap(ParametricMap):
         )
 
     def _is_refined(self, exemplars: Exemplars) -> bool:
-        wanted = bool(self.refinement) and self.contrast == "sampled" and self.n_components == 2
+        wanted = bool(self.refinement) and self.contrast == "sampled"
         return wanted and exemplars.indices is not None and len(exemplars) >= MIN_REFINED
 
     def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
         if not isinstance(objective, Sampled) or not self._is_refined(objective.neighborhoods.exemplars):
             return super()._stages(objective, plan)
-        n_distill = int(DISTILL_SHARE * plan.n_epochs)
-        stages: list[Stage] = [Train(objective, plan.n_epochs - n_distill), Free(objective, self.refinement)]
-        return [*stages, Distill(objective, n_distill)] if n_distill else stages
+        n_exemplars = len(objective.neighborhoods.exemplars)
+        weight = float(self.global_weight)
+        pull = weight / (1 - weight) if weight < 1 else math.inf
+        if self.placement != "forward" and is_dense(plan.n_rows, n_exemplars):
+            exaggeration = 1.0 if self.exaggeration is None else self.exaggeration
+            return [LayOut(objective, self.refinement, pull, exaggeration), Distill(objective, plan.n_epochs)]
+        n_distill = math.ceil(DISTILL_SHARE * plan.n_epochs)
+        layout = LayOut(objective, self.refinement, pull, NETWORK_EXAGGERATION)
+        stages: list[Stage] = [layout, Distill(objective, n_distill)]
+        return [*stages, Train(objective, plan.n_epochs - n_distill)] if n_distill < plan.n_epochs else stages
 
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.

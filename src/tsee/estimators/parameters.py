@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 # Parameters that do not change what is learned.
-NOT_LEARNED = ("device", "verbose", "checkpoint", "placement", "random_state", "network")
+NOT_LEARNED = ("device", "verbose", "checkpoint", "random_state", "network")
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,9 @@ PARAMETERS: dict[str, Parameter] = {
         "float or None",
         "a number above 0 or None",
         _or_none(_real(0, above=True)),
-        "A factor on the attraction: above 1 it draws clusters together. The refinement takes its square root. None "
-        "takes 2 for points. It takes 1 for centers, which stand for rows of more than one kind and would draw these "
-        'together. Only for the "sampled" contrast.',
+        "A factor on the attraction: above 1 it draws clusters together. None takes 1 in the layout, and 2 where the "
+        "network learns from points drawn for its rows. It takes 1 for centers, which stand for rows of more than one "
+        'kind and would draw these together. Only for the "sampled" contrast.',
     ),
     "jitter": Parameter(
         "float or None",
@@ -162,16 +162,25 @@ PARAMETERS: dict[str, Parameter] = {
         _or_none(_real(0)),
         "Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the "
         "map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and "
-        "less for more rows, by the square root of their number; 0.5 again after the refinement. Only for the "
+        "less for more rows, by the square root of their number; 0.5 where the network learns a layout. Only for the "
         '"sampled" contrast.',
     ),
     "refinement": Parameter(
         "int",
         "an integer of at least 0",
         _integer(0),
-        "Steps in which the exemplars, once the network is half trained, move from its positions to where the loss "
-        "wants each of them; the network then learns these positions. 0 leaves the exemplars at the network's "
-        'positions. Only for points, the "sampled" contrast and two dimensions.',
+        "Steps in which exact forces lay the exemplars out, from the large shape of the data to where the loss wants "
+        "each of them; the network then learns these positions. 0 trains the network alone, from random weights, and "
+        'leaves the exemplars at its positions. Only for points and the "sampled" contrast.',
+    ),
+    "global_weight": Parameter(
+        "float",
+        "a number from 0 to 1",
+        lambda value: _real(0)(value) and value <= 1,
+        "How much the layout is held to the large shape of the data, on a dial from 0, only neighbors count, to 1, the "
+        "map is the large shape: its principal plane, or a scaling of its distances. More of it keeps distances "
+        "between far groups truer and loses some near neighbors. It weighs the two as global_weight to 1 - "
+        "global_weight.",
     ),
     "placement": Parameter(
         '{"refined", "forward"} or None',
@@ -179,16 +188,17 @@ PARAMETERS: dict[str, Parameter] = {
         _one_of("refined", "forward", None),
         'How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest '
         "exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars "
-        "were refined and at least one row of ``fit`` in four is an exemplar. It can be changed on a fitted estimator: "
-        "``embedding_`` stays as it was fitted, and ``transform`` gives the other positions.",
+        'were laid out and at least one row of ``fit`` in four is an exemplar. With "forward", ``fit`` makes the map '
+        "that the network alone draws best. It can be changed on a fitted estimator: ``embedding_`` stays as it was "
+        "fitted, and ``transform`` gives the other positions.",
     ),
     "n_neighbors": Parameter(
         "int or None",
         "an integer of at least 1 or None",
         _or_none(_integer(1)),
         "The number of nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others "
-        'have probability 0. None takes three times the perplexity, and at least 100 for "noise"; "full" always '
-        "spreads them over all exemplars.",
+        "have probability 0. None takes twice the perplexity if exemplars are laid out, else three times, and at least "
+        '100 for "noise"; "full" always spreads them over all exemplars.',
     ),
     "n_noise": Parameter(
         "int",
@@ -247,7 +257,7 @@ PARAMETERS: dict[str, Parameter] = {
         "int",
         "an integer of at least 0",
         _integer(0),
-        "Extra dimensions that the network has for the first half of training (or of the part before the refinement), "
+        "Extra dimensions that the network has for the first half of training (but not if it learns a layout), "
         "in which they are pressed flat: clusters that start on the wrong side of one another pass instead of blocking "
         "each other, and maps of different seeds agree more. 0 is the paper's training. Not for a network of your own.",
     ),
@@ -274,8 +284,8 @@ PARAMETERS: dict[str, Parameter] = {
         "float",
         "a number above 0",
         _real(0, above=True),
-        'The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine, once '
-        "before and once after the refinement.",
+        'The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine, in '
+        "each stage of training.",
     ),
     "optimizer": Parameter(
         '{"adam", "cg"}',
@@ -322,9 +332,9 @@ ATTRIBUTES = {
     "exist if the rows are many and lie on disk: ``transform`` gives their positions.",
     "network_ : torch.nn.Module": "The trained network, with batch normalization folded into its weights.",
     "perplexity_ : float": "The perplexity that took effect.",
-    "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it came '
-    "after the refinement. The loss may rise while spare dimensions are pressed flat. After the refinement it is the "
-    "mean logarithm of 1 + the squared distance from the refined positions.",
+    "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it '
+    "learned a layout. The loss may rise while spare dimensions are pressed flat. Where a layout is learned, it is the "
+    "mean logarithm of 1 + the squared distance from its positions.",
     "n_iter_ : int": "Epochs run.",
     "n_features_in_ : int": "Features seen in ``fit``.",
     "feature_names_in_ : ndarray of str": "Their names, if ``fit`` was given a DataFrame or a file with names.",

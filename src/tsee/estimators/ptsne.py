@@ -47,10 +47,10 @@ class PtSNE(Deep, PairwiseMap):
         Whether to divide each feature by its standard deviation first. Set it to True if features have different
         units: otherwise each counts by its variance, and the one with the largest numbers decides the map.
     spare_dimensions : int, default=8
-        Extra dimensions that the network has for the first half of training (or of the part before the refinement),
-        in which they are pressed flat: clusters that start on the wrong side of one another pass instead of
-        blocking each other, and maps of different seeds agree more. 0 is the paper's training. Not for a network of
-        your own.
+        Extra dimensions that the network has for the first half of training (but not if it learns a layout), in
+        which they are pressed flat: clusters that start on the wrong side of one another pass instead of blocking
+        each other, and maps of different seeds agree more. 0 is the paper's training. Not for a network of your
+        own.
     batch_size : int or None, default=None
         The largest number of rows in a mini-batch; the batches of an epoch have even sizes. None takes the power of
         two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
@@ -58,8 +58,8 @@ class PtSNE(Deep, PairwiseMap):
         Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
         than two million rows, down to 2. Smaller batches than the automatic ones get the same number of epochs.
     learning_rate : float, default=0.01
-        The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine,
-        once before and once after the refinement.
+        The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine, in
+        each stage of training.
     optimizer : {"adam", "cg"}, default="adam"
         "adam", or "cg", the conjugate gradient of the paper with three line searches per batch.
     device : str, torch.device or "auto", default="auto"
@@ -90,9 +90,9 @@ class PtSNE(Deep, PairwiseMap):
     perplexity_ : float
         The perplexity that took effect.
     history_ : dict of lists
-        ``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it came after the refinement.
-        The loss may rise while spare dimensions are pressed flat. After the refinement it is the mean logarithm of
-        1 + the squared distance from the refined positions.
+        ``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it learned a layout. The loss
+        may rise while spare dimensions are pressed flat. Where a layout is learned, it is the mean logarithm of 1 +
+        the squared distance from its positions.
     n_iter_ : int
         Epochs run.
     n_features_in_ : int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -49,8 +50,8 @@ def sampled_loss(Y: Tensor, V: Tensor, weights: Tensor | None = None, exaggerati
     return exaggeration * all_sum_with_gradient(pull) + log_normalizer(Y, all_gather(V), everyone) - math.log(n)
 
 
-def distance_loss(Y: Tensor, targets: Tensor) -> Tensor:
-    r"""How far points are from their targets, :math:`\frac1n \sum_i \log(1 + |y_i - t_i|^2)`: the attraction to them.
+def distance_loss(Y: Tensor, targets: Tensor, unit: float = 1.0) -> Tensor:
+    r"""How far points are from their targets, :math:`\frac1n \sum_i \log(1 + |y_i - t_i|^2 / u^2)`.
 
     Parameters
     ----------
@@ -58,8 +59,11 @@ def distance_loss(Y: Tensor, targets: Tensor) -> Tensor:
         The positions of the batch.
     targets : Tensor of shape (n, h)
         Where they should be.
+    unit : float
+        u, the distance beyond which a point that is far from its target pulls less and less.
     """
-    return all_sum_with_gradient(torch.log1p(squared_distances(Y, targets)).sum()) / all_sum(len(Y))
+    apart = squared_distances(Y, targets) / unit**2
+    return all_sum_with_gradient(torch.log1p(apart).sum()) / all_sum(len(Y))
 
 
 class Sampled:
@@ -123,7 +127,9 @@ class Sampled:
         Y, V = embed_together(network, points.to(self.device), others.to(self.device))
         return sampled_loss(Y, V, exaggeration=self.exaggeration)
 
-    def distance_to(self, targets: Tensor, network: nn.Module, batch: Batch) -> Tensor:
+    def distance_to(
+        self, targets: Tensor, units: Callable[[int], float], network: nn.Module, batch: Batch
+    ) -> Tensor:
         """How far the network puts rows from given positions of the exemplars.
 
         A row that is not an exemplar is pulled to the position of an exemplar drawn for it: over the epochs, to where
@@ -133,12 +139,14 @@ class Sampled:
         ----------
         targets : Tensor of shape (z, h)
             Where the exemplars should be.
+        units : callable
+            The unit of `distance_loss` in an epoch.
         network, batch : as for `loss`
         """
         drawn = batch["drawn"][:, -1 - batch.epoch % self.n_draws].long()
         points, _ = self._jittered(batch["inputs"], drawn, self.jitter_of_targets)
         own = targets[torch.where(batch["own"] >= 0, batch["own"], drawn)]
-        return distance_loss(network(points.to(self.device)), own.to(self.device))
+        return distance_loss(network(points.to(self.device)), own.to(self.device), units(batch.epoch))
 
     def _jittered(self, points: Tensor, drawn: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
         """The inputs of rows and of the exemplars drawn for them, with noise in proportion to their distance.

@@ -12,7 +12,7 @@ from tsee.neighbors import Index
 __all__ = ["neighbor_weights", "refined_positions", "settle"]
 
 # The nearest exemplars that a row's position depends on.
-NEIGHBORS = 15
+NEIGHBORS = 20
 # A row is an exemplar itself if the nearest is this near, compared with the farthest.
 ROUNDING = 1e-9
 # Rows that are settled together.
@@ -22,8 +22,8 @@ SETTLED_ROWS = 4096
 # are then within five ten-thousandths of the map's extent of where more iterations would bring them.
 SETTLING = (1.5, 1.5, 1.5, 1.5, 1.5, 1.0)
 # The precision of the Gaussian weights, in units of the gap between a row's nearest neighbor and the one a third down
-# the list: for 15 neighbors, in images and in Gaussian clouds, their perplexity is 4 to 6.
-PRECISION = 3.0
+# the list. A smaller one keeps more neighbors; a larger one puts a row nearer to its very nearest neighbor.
+PRECISION = 2.2
 
 
 @torch.inference_mode()

@@ -1,7 +1,8 @@
 """A fit as a list of stages, each of which takes a fitted map and returns a better one.
 
-With the sampled form and rows as exemplars there are three: `Train` the network by the objective, `Free` the exemplars
-from it, and `Distill` their positions into the network. Every other fit has the first alone.
+With the sampled form and rows as exemplars, `LayOut` finds positions of the exemplars without a network, and `Distill`
+makes the network learn them; if the network alone is to place rows, `Train` then trains it by the objective. Every other
+fit has `Train` alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tsee.distributed import all_interrupted, all_sum, broadcast, rank
 from tsee.exceptions import TrainingWarning, warn
 from tsee.exemplars import Exemplars
 from tsee.fitted import FittedMap, History
-from tsee.layout import free_positions
+from tsee.layout import large_shape, lay_out
 from tsee.networks import FlatteningNetwork, Network
 from tsee.objectives import Objective, Sampled
 from tsee.placement.forward import forward_positions
@@ -32,10 +33,13 @@ from tsee.training.plan import Plan
 from tsee.training.run import Run
 from tsee.values import need
 
-__all__ = ["Distill", "Free", "Session", "Stage", "Train", "has_bfloat16", "run_stages"]
+__all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "has_bfloat16", "is_dense", "run_stages"]
 
 # The share of a training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
+# Distances from a layout are counted in units of these shares of its size, in the first epoch and in the last: at first
+# to bring every row near its position, then to part it from its neighbors.
+FIRST_UNIT, LAST_UNIT = 1 / 5, 1 / 15
 # Up to this many rows per exemplar a position among exemplars is better than the network's. The 1-NN error of MNIST
 # with 3 rows per exemplar is 4.8 % against 6.0; with 15 it is 9.0 against 8.4.
 ROWS_PER_EXEMPLAR = 4
@@ -147,6 +151,8 @@ class Train:
             if isinstance(network, FlatteningNetwork):
                 network.height = max(0.0, 1 - progress / FLAT_AFTER)
 
+        if fitted.exemplars is not None:  # the network puts them elsewhere
+            fitted = replace(fitted, exemplars=replace(fitted.exemplars, positions=None), placement="forward")
         history = session.train(
             fitted,
             self.objective.loss,
@@ -160,49 +166,57 @@ class Train:
 
 
 @dataclass(frozen=True)
-class Free:
-    """Free the exemplars from the network, and let exact forces move each of them.
+class LayOut:
+    """Lay the exemplars out by exact forces, from the large shape of the data, which also holds them.
 
-    These are auxiliary coordinates (Carreira-Perpinan and Vladymyrov, NIPS 2015): the loss of the positions is lowered
-    by exact forces, which sampling and the network's stiffness blur; later the network is fitted to the result.
+    No seed touches the positions, and neither sampling nor the stiffness of a network blurs them. They are auxiliary
+    coordinates (Carreira-Perpinan and Vladymyrov, NIPS 2015), which the network then learns.
+
+    Attributes
+    ----------
+    objective : Sampled
+        Knows the neighbors of the exemplars.
+    n_iterations : int
+    pull : float
+        How much the large shape holds them.
+    exaggeration : float
+        The factor on the attraction at the end.
     """
 
     objective: Sampled
     n_iterations: int
+    pull: float
+    exaggeration: float = 1.0
 
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
         assert fitted.exemplars is not None
-        try:
-            positions, complete = self._freed(fitted.network, fitted.exemplars, session.plan)
-        except KeyboardInterrupt:
-            warn("The refinement was interrupted: positions are the network's.", TrainingWarning)
-            return replace(fitted, history=replace(fitted.history, complete=False))
-        if not complete:
-            warn("The refinement was interrupted: the positions found until then are kept.", TrainingWarning)
-        return replace(
-            fitted,
-            exemplars=replace(fitted.exemplars, positions=positions),
-            placement="refined" if session.plan.n_rows <= ROWS_PER_EXEMPLAR * len(positions) else "forward",
-            history=replace(fitted.history, complete=complete),
-        )
-
-    def _freed(self, network: nn.Module, exemplars: Exemplars, plan: Plan) -> tuple[Tensor, bool]:
-        """Where the exemplars move from the network's positions, and whether all steps were taken."""
-        positions = forward_positions(network, exemplars.inputs)
+        inputs, plan = fitted.exemplars.inputs, session.plan
         neighbors = self.objective.neighborhoods.of_exemplars()
-        complete = True
+        positions, complete = inputs.new_zeros(len(inputs), fitted.n_components), True
         if rank() == 0:
-            with progress_bar(self.n_iterations, "refinement", "step", verbose=plan.verbose) as bar:
-                positions, complete = free_positions(
-                    positions,
+            shape = large_shape(inputs, fitted.n_components)
+            with progress_bar(self.n_iterations, "layout", "step", verbose=plan.verbose) as bar:
+                positions, complete = lay_out(
+                    shape,
                     neighbors,
-                    # Closer to the loss itself: the clusters have been found, and neighbors need room.
-                    exaggeration=self.objective.exaggeration**0.5,
+                    pull=self.pull,
                     n_iterations=self.n_iterations,
+                    exaggeration=self.exaggeration,
                     progress=lambda done: bar.update(),
                 )
         positions, complete = broadcast(positions), bool(broadcast(torch.tensor(float(complete))))
-        return same_for_equal(exemplars.inputs, positions), complete
+        if not complete:
+            warn(
+                "The layout was interrupted: the positions found until then are kept, but the network has not learned "
+                "them.",
+                TrainingWarning,
+            )
+        return replace(
+            fitted,
+            exemplars=replace(fitted.exemplars, positions=same_for_equal(inputs, positions)),
+            placement="refined" if not complete or is_dense(plan.n_rows, len(inputs)) else "forward",
+            history=replace(fitted.history, complete=complete),
+        )
 
 
 @dataclass(frozen=True)
@@ -215,9 +229,24 @@ class Distill:
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
         assert fitted.exemplars is not None
         assert fitted.exemplars.positions is not None
-        loss_of = partial(self.objective.distance_to, fitted.exemplars.positions)
+        network, positions = _flat(fitted.network), fitted.exemplars.positions
+        size = max(float(positions.square().sum(1).mean().sqrt()), 1e-6)
+        if isinstance(network, Network):  # its first weights draw a map of a size of about 1
+            with torch.no_grad():
+                network.readout.weight.mul_(size)
+
+        def units(epoch: int) -> float:
+            return size * FIRST_UNIT * (LAST_UNIT / FIRST_UNIT) ** (epoch / max(1, self.n_epochs - 1))
+
+        fitted = replace(fitted, network=network)
+        loss_of = partial(self.objective.distance_to, positions, units)
         history = session.train(fitted, loss_of, stage=number, number=1, n_epochs=self.n_epochs, refined=True)
         return replace(fitted, history=history)
+
+
+def is_dense(n_rows: int, n_exemplars: int) -> bool:
+    """Whether exemplars are so many that a position among them is better than the network's."""
+    return n_rows <= ROWS_PER_EXEMPLAR * n_exemplars
 
 
 def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> FittedMap:
@@ -242,12 +271,14 @@ def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> 
 
 def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> FittedMap:
     """The map that a checkpoint was written for. Raises ValueError if it was not for such a map."""
-    done = stages[: state.stage]
-    freed = any(isinstance(stage, Free) for stage in done)
-    need(state.stage < len(stages) and not isinstance(stages[state.stage], Free), "it has another stage")
-    n_epochs = sum(stage.n_epochs for stage in done if isinstance(stage, Train | Distill))
+    need(state.stage < len(stages) and not isinstance(stages[state.stage], LayOut), "it has another stage")
+    distilling = isinstance(stages[state.stage], Distill)
+    n_epochs = sum(stage.n_epochs for stage in stages[: state.stage] if isinstance(stage, Train | Distill))
     need(len(state.history.loss) == n_epochs, "it has another number of epochs")
-    need((state.positions is not None) == freed and (freed or state.placement == "forward"), "it has other positions")
+    need(
+        (state.positions is not None) == distilling and (distilling or state.placement == "forward"),
+        "it has other positions",
+    )
     exemplars = fitted.exemplars
     if exemplars is not None and state.positions is not None:
         like = exemplars.inputs.new_zeros((len(exemplars), fitted.n_components))

@@ -1,0 +1,76 @@
+"""The attraction of all pairs that carry probability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor
+from torch.nn.functional import embedding_bag, pad
+
+from tsee.affinities import Affinities
+
+__all__ = ["Attraction"]
+
+# Pairs whose forces are computed together, in memory that every call uses again: fresh memory for all pairs would take
+# longer to map than the forces take to compute.
+PAIRS = 2**19
+
+
+class Attraction:
+    """For each i the sum over j of p_ij w_ij (y_i - y_j), a quarter of the gradient of the attraction.
+
+    Parameters
+    ----------
+    affinities : Affinities
+        The neighbors of positions among themselves. p is symmetric (equation 3): the mean of both directions, over n.
+    """
+
+    def __init__(self, affinities: Affinities) -> None:
+        n, k = affinities.indices.shape
+        # 32 bits, half of what they would take otherwise.
+        chosen = (affinities.probabilities.float().numpy().ravel(), affinities.indices.int().numpy().ravel())
+        one_way = csr_matrix((*chosen, np.arange(0, n * k + 1, k)), shape=(n, n))
+        both = (one_way + one_way.T).tocsr()
+        both.data /= 2 * n
+        self.probabilities = torch.from_numpy(both.data)
+        self.others, self.starts = torch.from_numpy(both.indices), torch.from_numpy(both.indptr)
+        self.rows = torch.repeat_interleave(torch.arange(n, dtype=self.starts.dtype), self.starts.diff())
+        self.totals = torch.from_numpy(np.asarray(both.sum(1), dtype=np.float32)).flatten()  # (n,), together 1
+        self._parts = list(_parts(both.indptr))
+        longest = max(int(self.starts[part.stop] - self.starts[part.start]) for part in self._parts)
+        self._here, self._there = (torch.empty(longest, dtype=torch.complex64) for _ in range(2))
+        self._pulls = torch.empty(longest)
+
+    def __call__(self, positions: Tensor) -> Tensor:
+        n, h = positions.shape
+        # Complex numbers gather and subtract two coordinates at once.
+        planes = torch.view_as_complex(pad(positions, (0, h % 2)).view(n, -1, 2)).T.contiguous()  # (h / 2, n)
+        table = torch.cat([positions, torch.ones_like(positions[:, :1])], 1)
+        pulled = torch.empty_like(table)
+        for rows in self._parts:
+            first, last = int(self.starts[rows.start]), int(self.starts[rows.stop])
+            pairs, others = slice(first, last), self.others[first:last]
+            here, there, pulls = (memory[: last - first] for memory in (self._here, self._there, self._pulls))
+            pulls.fill_(1)
+            for plane in planes:
+                torch.index_select(plane, 0, self.rows[pairs], out=here)
+                here.sub_(torch.index_select(plane, 0, others, out=there))
+                pulls.addcmul_(here.real, here.real).addcmul_(here.imag, here.imag)
+            torch.div(self.probabilities[pairs], pulls, out=pulls)
+            starts = self.starts[rows.start : rows.stop + 1] - first
+            pulled[rows] = embedding_bag(
+                others, table, starts, per_sample_weights=pulls, mode="sum", include_last_offset=True
+            )
+        return pulled[:, h:] * positions - pulled[:, :h]
+
+
+def _parts(starts: np.ndarray) -> Iterator[slice]:
+    """Slices of rows that have at most PAIRS pairs together, or one row."""
+    first, n = 0, len(starts) - 1
+    while first < n:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + PAIRS, side="right")) - 1)
+        yield slice(first, last)
+        first = last

@@ -1,0 +1,132 @@
+r"""The large shape of the data: a picture of all rows that no seed touches, to start from and to be held to.
+
+It is the principal plane or, if that shows the distances better, a metric scaling of landmarks, the positions that
+minimize the stress
+
+.. math:: \sum_{i < j} (\delta_{ij} - |y_i - y_j|)^2
+
+of their distances :math:`\delta` in the data (SMACOF: de Leeuw, 1977), among which every other row is then placed by the
+same rule. Neither depends on anything drawn at random, and small changes of the data change them little.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tsee.data import blocks_in_cache
+
+__all__ = ["large_shape", "principal_plane", "turned"]
+
+# Rows, evenly spaced, that are scaled together, and updates of their positions and of the other rows'.
+LANDMARKS = 500
+UPDATES, PLACING_UPDATES = 300, 10
+# Positions nearer than this share of the largest distance count as this far apart.
+NEAREST = 1e-4
+# Scaling is chosen over the principal plane if its distances correlate this much more with the distances in the data.
+MARGIN = 0.01
+# With more inputs than this, the principal plane is the plane of this many rows, evenly spaced.
+MAX_COVARIANCE = 2048
+
+
+def large_shape(inputs: Tensor, n_components: int) -> Tensor:
+    """A picture of all rows in which distances are as near as possible to the distances in the data.
+
+    Parameters
+    ----------
+    inputs : Tensor of shape (n, d)
+    n_components : int
+
+    Returns
+    -------
+    Tensor of shape (n, n_components)
+        Centered, with a mean squared length of 1, and turned so that the first axes are the principal axes. All zeros
+        if all rows are the same.
+    """
+    plane = principal_plane(inputs, n_components)
+    chosen = _spaced(len(inputs), LANDMARKS)
+    landmarks, on_plane = inputs[chosen], plane[chosen]
+    distances = torch.cdist(landmarks, landmarks)
+    scaled = _scaled(distances, on_plane)
+    if _agreement(distances, scaled) > _agreement(distances, on_plane) + MARGIN:
+        plane = turned(_placed(inputs, landmarks, scaled), plane)
+    centered = plane - plane.mean(0)
+    size = centered.square().sum(1).mean().sqrt()
+    return centered / size if size > 0 else torch.zeros_like(centered)
+
+
+def principal_plane(inputs: Tensor, n_components: int) -> Tensor:
+    """The leading principal components of all rows; the largest weight of each axis is positive."""
+    n, d = inputs.shape
+    centered = inputs - inputs.mean(0)
+    if d <= MAX_COVARIANCE:
+        axes = torch.linalg.eigh(centered.T.double() @ centered.double()).eigenvectors.flip(1)
+    else:
+        axes = torch.linalg.svd(centered[_spaced(n, MAX_COVARIANCE)].double(), full_matrices=False).Vh.T
+    axes = axes[:, :n_components]
+    signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
+    plane = centered.new_zeros(n, n_components)
+    plane[:, : axes.shape[1]] = centered @ (axes * signs).float()
+    return plane
+
+
+def turned(positions: Tensor, reference: Tensor) -> Tensor:
+    """Centered positions, turned and mirrored to lie as near as possible to reference positions of the same rows."""
+    centered = positions - positions.mean(0)
+    products = centered.T.double() @ (reference - reference.mean(0)).double()
+    left, _, right = torch.linalg.svd(products)
+    return centered @ (left @ right).float()
+
+
+def _spaced(n: int, wanted: int) -> Tensor:
+    """At most ``wanted`` of n numbers, evenly spaced."""
+    count = min(n, wanted)
+    return torch.arange(count) * n // count
+
+
+def _apart(positions: Tensor, others: Tensor) -> Tensor:
+    """Distances between positions, by differences, so that positions that coincide are at 0."""
+    squared = positions.new_zeros(len(positions), len(others))
+    for here, there in zip(positions.T, others.T, strict=True):
+        squared.add_((here[:, None] - there).square_())
+    return squared.sqrt_()
+
+
+def _agreement(distances: Tensor, positions: Tensor) -> float:
+    """The correlation of distances in the data with distances between positions; 0 if either are all the same."""
+    upper = torch.triu(torch.ones_like(distances, dtype=torch.bool), 1)
+    pairs = torch.stack([distances[upper], _apart(positions, positions)[upper]]).double()
+    if pairs.shape[1] < 2 or not bool((pairs.std(1) > 0).all()):
+        return 0.0
+    return float(torch.corrcoef(pairs)[0, 1])
+
+
+def _scaled(distances: Tensor, positions: Tensor) -> Tensor:
+    """Positions of landmarks with little stress, from where they lie on the principal plane."""
+    apart = _apart(positions, positions)
+    positions = positions * ((apart * distances).sum() / apart.square().sum().clamp_min(1e-30))
+    for _ in range(UPDATES):
+        positions = _less_stress(distances, positions, positions)
+    return positions
+
+
+def _placed(inputs: Tensor, landmarks: Tensor, scaled: Tensor) -> Tensor:
+    """Positions of rows with little stress among landmarks, from the position of the nearest."""
+    parts = []
+    for rows in blocks_in_cache(len(inputs), len(landmarks)):
+        distances = torch.cdist(inputs[rows], landmarks)
+        nearest = scaled[distances.argmin(1)]
+        # Toward the middle, because a position on a landmark would not be pushed away from it.
+        positions = nearest + (scaled.mean(0) - nearest) * 1e-3
+        for _ in range(PLACING_UPDATES):
+            positions = _less_stress(distances, positions, scaled)
+        parts.append(positions)
+    return torch.cat(parts)
+
+
+def _less_stress(distances: Tensor, positions: Tensor, landmarks: Tensor) -> Tensor:
+    """One update of SMACOF: the mean of where each landmark wants a position, at its distance in its direction."""
+    apart = _apart(positions, landmarks).clamp_min_(NEAREST * float(distances.amax()))
+    wanted = distances / apart  # (rows, landmarks)
+    toward = wanted.sum(1, keepdim=True) * positions - wanted @ landmarks
+    return landmarks.mean(0) + toward / len(landmarks)
