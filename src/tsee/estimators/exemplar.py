@@ -18,7 +18,7 @@ from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.preprocessing import Inputs
 from tsee.progress import progress_bar
 from tsee.training.plan import Plan, resolve_perplexity
-from tsee.training.stages import Distill, LayOut, Stage, Train, is_dense
+from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
 __all__ = ["ExemplarMap"]
 
@@ -31,12 +31,13 @@ KMEANS_ROWS, KMEANS_ROWS_PER_CENTER = 2**19, 64
 NOISE_NEIGHBORS = 100
 # With fewer exemplars all of them are neighbors of each other: nothing is left to hold them apart.
 MIN_REFINED = 10
-# Neighbors of a row in a layout, per unit of perplexity. Three would make little difference, in half as much time again.
+# Neighbors of a row in a layout, per unit of perplexity. Three would change little and take half as long again.
 LAYOUT_NEIGHBORS = 2
-# If the network alone is to place rows: the exaggeration of the layout that it learns at first, and the share of its
-# training. Clusters that are far apart are easier to learn.
-NETWORK_EXAGGERATION = 4.0
-DISTILL_SHARE = 0.2
+# The factor on the attraction at the end of a layout, and at the end of one that the network alone is to draw: clusters
+# that are farther apart are easier to learn.
+LAYOUT_EXAGGERATION, NETWORK_EXAGGERATION = 1.0, 2.0
+# The same where the network learns from exemplars drawn for its rows.
+POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
 
 
 class ExemplarMap(ParametricMap):
@@ -133,7 +134,7 @@ class ExemplarMap(ParametricMap):
         neighborhoods = Neighborhoods(exemplars, plan.start, perplexity, k, remember=refined)
         if self.contrast == "noise":
             return Noise(neighborhoods, self.n_noise, self.noise_weight, plan.device, plan.draws)
-        automatic_exaggeration = 1.0 if exemplars.indices is None else 2.0
+        automatic_exaggeration = CENTERS_EXAGGERATION if exemplars.indices is None else POINTS_EXAGGERATION
         return Sampled(
             neighborhoods,
             n_rows=plan.n_rows,
@@ -151,16 +152,16 @@ class ExemplarMap(ParametricMap):
     def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
         if not isinstance(objective, Sampled) or not self._is_refined(objective.neighborhoods.exemplars):
             return super()._stages(objective, plan)
-        n_exemplars = len(objective.neighborhoods.exemplars)
+        dense = is_dense(plan.n_rows, len(objective.neighborhoods.exemplars))
+        automatic = LAYOUT_EXAGGERATION if dense and self.placement != "forward" else NETWORK_EXAGGERATION
         weight = float(self.global_weight)
-        pull = weight / (1 - weight) if weight < 1 else math.inf
-        if self.placement != "forward" and is_dense(plan.n_rows, n_exemplars):
-            exaggeration = 1.0 if self.exaggeration is None else self.exaggeration
-            return [LayOut(objective, self.refinement, pull, exaggeration), Distill(objective, plan.n_epochs)]
-        n_distill = math.ceil(DISTILL_SHARE * plan.n_epochs)
-        layout = LayOut(objective, self.refinement, pull, NETWORK_EXAGGERATION)
-        stages: list[Stage] = [layout, Distill(objective, n_distill)]
-        return [*stages, Train(objective, plan.n_epochs - n_distill)] if n_distill < plan.n_epochs else stages
+        layout = LayOut(
+            objective,
+            n_iterations=self.refinement,
+            pull=weight / (1 - weight) if weight < 1 else math.inf,
+            exaggeration=automatic if self.exaggeration is None else self.exaggeration,
+        )
+        return [layout, Distill(objective, plan.n_epochs)]
 
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.

@@ -45,9 +45,10 @@ class HotSEE(HighOrder, ExemplarMap):
         exemplars drawn for the rows of the batch, one for each row, at a cost that does not grow with the number of
         exemplars (each exemplar then counts as often as rows choose it).
     exaggeration : float or None, default=None
-        A factor on the attraction: above 1 it draws clusters together. None takes 1 in the layout, and 2 where the
-        network learns from points drawn for its rows. It takes 1 for centers, which stand for rows of more than one
-        kind and would draw these together. Only for the "sampled" contrast.
+        A factor on the attraction: above 1 it draws clusters together. None takes 1 for points that are laid out,
+        but 2 if the network alone places rows, which draws separate clusters best, or if there is no layout. It
+        takes 1 for centers, which stand for rows of more than one kind and would draw these together. Only for the
+        "sampled" contrast.
     jitter : float or None, default=None
         Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the
         map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and

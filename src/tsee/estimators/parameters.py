@@ -152,9 +152,10 @@ PARAMETERS: dict[str, Parameter] = {
         "float or None",
         "a number above 0 or None",
         _or_none(_real(0, above=True)),
-        "A factor on the attraction: above 1 it draws clusters together. None takes 1 in the layout, and 2 where the "
-        "network learns from points drawn for its rows. It takes 1 for centers, which stand for rows of more than one "
-        'kind and would draw these together. Only for the "sampled" contrast.',
+        "A factor on the attraction: above 1 it draws clusters together. None takes 1 for points that are laid out, "
+        "but 2 if the network alone places rows, which draws separate clusters best, or if there is no layout. It takes 1 "
+        "for centers, which stand for rows of more than one kind and would draw these together. Only for the "
+        '"sampled" contrast.',
     ),
     "jitter": Parameter(
         "float or None",

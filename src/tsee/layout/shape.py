@@ -5,8 +5,8 @@ minimize the stress
 
 .. math:: \sum_{i < j} (\delta_{ij} - |y_i - y_j|)^2
 
-of their distances :math:`\delta` in the data (SMACOF: de Leeuw, 1977), among which every other row is then placed by the
-same rule. Neither depends on anything drawn at random, and small changes of the data change them little.
+of their distances :math:`\delta` in the data (SMACOF: de Leeuw, 1977), among which every other row is then placed by
+the same rule. Neither depends on anything drawn at random, and small changes of the data change them little.
 """
 
 from __future__ import annotations

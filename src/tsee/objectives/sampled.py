@@ -127,9 +127,7 @@ class Sampled:
         Y, V = embed_together(network, points.to(self.device), others.to(self.device))
         return sampled_loss(Y, V, exaggeration=self.exaggeration)
 
-    def distance_to(
-        self, targets: Tensor, units: Callable[[int], float], network: nn.Module, batch: Batch
-    ) -> Tensor:
+    def distance_to(self, targets: Tensor, units: Callable[[int], float], network: nn.Module, batch: Batch) -> Tensor:
         """How far the network puts rows from given positions of the exemplars.
 
         A row that is not an exemplar is pulled to the position of an exemplar drawn for it: over the epochs, to where

@@ -1,8 +1,7 @@
 """A fit as a list of stages, each of which takes a fitted map and returns a better one.
 
-With the sampled form and rows as exemplars, `LayOut` finds positions of the exemplars without a network, and `Distill`
-makes the network learn them; if the network alone is to place rows, `Train` then trains it by the objective. Every other
-fit has `Train` alone.
+With the sampled form and rows as exemplars there are two: `LayOut` finds positions of the exemplars without a network,
+and `Distill` makes the network learn them. Every other fit has one, `Train` the network by the objective.
 """
 
 from __future__ import annotations
@@ -19,12 +18,10 @@ from torch import Tensor, nn
 from tsee.batches import Store
 from tsee.distributed import all_interrupted, all_sum, broadcast, rank
 from tsee.exceptions import TrainingWarning, warn
-from tsee.exemplars import Exemplars
 from tsee.fitted import FittedMap, History
 from tsee.layout import large_shape, lay_out
 from tsee.networks import FlatteningNetwork, Network
 from tsee.objectives import Objective, Sampled
-from tsee.placement.forward import forward_positions
 from tsee.progress import progress_bar
 from tsee.training.checkpoint import Checkpoint, State
 from tsee.training.loop import Loss, train
@@ -151,8 +148,6 @@ class Train:
             if isinstance(network, FlatteningNetwork):
                 network.height = max(0.0, 1 - progress / FLAT_AFTER)
 
-        if fitted.exemplars is not None:  # the network puts them elsewhere
-            fitted = replace(fitted, exemplars=replace(fitted.exemplars, positions=None), placement="forward")
         history = session.train(
             fitted,
             self.objective.loss,

@@ -1,0 +1,114 @@
+"""The descent against the loss that it lowers."""
+
+import pytest
+import torch
+
+from tests.test_layout.naive import clusters, naive_loss, naive_repulsion, neighbors_of
+from tsee.affinities import Affinities
+from tsee.layout import Attraction, Repulsion, attraction, large_shape, lay_out
+from tsee.neighbors import ExactIndex
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 3, 5])
+def test_forces_are_the_gradient_of_the_loss(n_components):
+    X = torch.randn(200, 6, generator=torch.Generator().manual_seed(0))
+    affinities = neighbors_of(X)
+    Y = clusters(200, 8.0, n_components).double().requires_grad_()
+    naive_loss(Y, affinities, 1.7).backward()
+    forces, normalizer = Repulsion()(Y.detach().float())
+    gradient = 4 * (1.7 * Attraction(affinities)(Y.detach().float()) - forces / normalizer)
+    torch.testing.assert_close(gradient.double(), Y.grad, rtol=1e-3, atol=1e-6)
+
+
+def test_attraction_in_parts_is_attraction_as_a_whole(monkeypatch):
+    affinities = neighbors_of(torch.randn(300, 6, generator=torch.Generator().manual_seed(0)))
+    Y = clusters(300, 8.0)
+    whole = Attraction(affinities)(Y)
+    monkeypatch.setattr(attraction, "PAIRS", 50)
+    parts = Attraction(affinities)
+    assert len(parts._parts) > 50
+    assert torch.equal(parts(Y), whole)
+    assert torch.equal(parts(Y), whole)  # the memory is used again
+
+
+def test_probabilities_of_all_pairs_sum_to_one():
+    found = Attraction(neighbors_of(torch.randn(100, 4, generator=torch.Generator().manual_seed(0))))
+    assert float(found.probabilities.sum()) == pytest.approx(1, rel=1e-5)
+    assert float(found.totals.sum()) == pytest.approx(1, rel=1e-5)
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 3])
+def test_descent_lowers_the_loss_and_brings_neighbors_together(n_components):
+    X = clusters(600, 30.0, 3, seed=1) @ torch.randn(3, 8, generator=torch.Generator().manual_seed(2))
+    affinities = neighbors_of(X)
+    start, steps = large_shape(X, n_components), []
+    Y, complete = lay_out(start, affinities, pull=0.1, n_iterations=200, exaggeration=1.5, progress=steps.append)
+    assert complete
+    assert steps == list(range(1, 201))
+    assert naive_loss(Y.double(), affinities, 1.5) < naive_loss(start.double(), affinities, 1.5) - 1
+    found = ExactIndex(Y).query(Y, 5, exclude=torch.arange(600))[0]
+    kept = (found[:, :, None] == affinities.indices[:, None, :5]).any(2).float().mean()
+    assert kept > (0.2 if n_components == 1 else 0.5)
+
+
+def test_the_end_is_a_minimum_of_the_loss_with_its_pull():
+    """The gradient by autograd of the loss in the docstring, at the end of many steps, is near zero."""
+    X = clusters(120, 10.0, 3, seed=1)
+    affinities, shape = neighbors_of(X), large_shape(X, 2)
+    Y, _ = lay_out(shape, affinities, pull=1.0, n_iterations=3000)
+    Y = Y.double().requires_grad_()
+    size = float(Y.detach().square().sum(1).mean().sqrt())
+    naive_loss(Y, affinities, 1.0, shape.double(), pull=1.0, size=size).backward()
+    forces, normalizer = naive_repulsion(Y.detach())
+    assert Y.grad.norm() < 0.01 * 4 * (forces / normalizer).norm()
+
+
+def test_more_pull_is_nearer_to_the_shape():
+    X = clusters(400, 30.0, 5, seed=1)
+    affinities, shape = neighbors_of(X), large_shape(X, 2)
+    apart = []
+    for pull in (0.0, 0.3, 3.0, float("inf")):
+        Y, _ = lay_out(shape, affinities, pull=pull, n_iterations=200)
+        apart.append(float((Y / Y.square().sum(1).mean().sqrt() - shape).square().sum(1).mean()))
+    assert apart == sorted(apart, reverse=True)
+    assert apart[-1] < 0.02
+
+
+def test_the_map_is_turned_like_the_shape():
+    X = clusters(400, 30.0, 5, seed=1)
+    shape = large_shape(X, 2)
+    turned = shape @ torch.tensor([[0.0, -1.0], [-1.0, 0.0]])
+    for reference in (shape, turned):
+        Y, _ = lay_out(reference, neighbors_of(X), pull=0.0, n_iterations=100)
+        products = Y.T @ reference
+        torch.testing.assert_close(products, products.T, rtol=1e-3, atol=1e-2)
+        assert torch.linalg.eigvalsh(products).min() > 0
+
+
+def test_an_interrupt_leaves_the_positions_so_far():
+    X = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
+
+    def stop(done):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    Y, complete = lay_out(large_shape(X, 2), neighbors_of(X), pull=0.1, n_iterations=10, progress=stop)
+    assert not complete
+    assert torch.isfinite(Y).all()
+    assert not torch.equal(Y, large_shape(X, 2))
+
+
+@pytest.mark.parametrize("n", [4, 5000])
+def test_positions_that_coincide_come_apart(n):
+    indices = torch.stack([torch.arange(n).roll(1), torch.arange(n).roll(-1)], 1)
+    Y, _ = lay_out(torch.zeros(n, 2), Affinities(indices, torch.full((n, 2), 0.5)), pull=0.3, n_iterations=50)
+    assert torch.isfinite(Y).all()
+    assert len(torch.unique(Y, dim=0)) == n
+
+
+def test_a_dimension_that_the_data_do_not_have_is_filled():
+    X = torch.linspace(0, 100, 500)[:, None] + torch.zeros(1, 3)
+    shape = large_shape(X, 2)
+    assert shape[:, 1].abs().max() < 1e-3
+    Y, _ = lay_out(shape, neighbors_of(X), pull=0.0, n_iterations=200)
+    assert Y[:, 1].std() > 0.02 * Y[:, 0].std()

@@ -1,0 +1,66 @@
+"""The large shape of the data: the principal plane, or a scaling with less stress."""
+
+import numpy as np
+import torch
+from sklearn.decomposition import PCA
+
+from tests.test_layout.naive import clusters
+from tsee.layout import large_shape
+from tsee.layout.shape import _scaled, principal_plane, turned
+from tsee.metrics import distance_correlation, map_disparity
+
+
+def test_the_principal_plane_is_scikit_learns():
+    X = torch.randn(300, 7, generator=torch.Generator().manual_seed(0)) * torch.arange(1.0, 8)
+    expected = PCA(2).fit_transform(X.numpy())
+    found = principal_plane(X, 2).numpy()
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-3)
+
+
+def test_with_many_features_the_plane_is_of_some_rows():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(100, 2, generator=generator) @ torch.randn(2, 3000, generator=generator)
+    expected = PCA(2).fit_transform(X.numpy())
+    np.testing.assert_allclose(np.abs(principal_plane(X, 2).numpy()), np.abs(expected), rtol=1e-2, atol=0.2)
+
+
+def test_scaling_finds_a_plane_that_is_there():
+    X = clusters(200, 10.0)
+    found = _scaled(torch.cdist(X, X), X + torch.randn(X.shape, generator=torch.Generator().manual_seed(0)))
+    torch.testing.assert_close(torch.cdist(found, found), torch.cdist(X, X), rtol=0.02, atol=0.05)
+
+
+def test_scaling_is_chosen_where_it_keeps_distances_better():
+    X = torch.randn(900, 20, generator=torch.Generator().manual_seed(0))  # no plane is better than another
+    shape = large_shape(X, 2)
+    plane = principal_plane(X, 2)
+    assert distance_correlation(X.numpy(), shape.numpy()) > distance_correlation(X.numpy(), plane.numpy()) + 0.05
+    X = torch.cat([10 * clusters(900, 5.0), 0.1 * X[:, :5]], 1)  # a plane with a little noise
+    assert map_disparity(large_shape(X, 2).numpy(), principal_plane(X, 2).numpy()) < 1e-6
+
+
+def test_it_is_centered_has_size_one_and_lies_as_the_principal_plane():
+    X = 100 + torch.randn(800, 20, generator=torch.Generator().manual_seed(0))
+    shape = large_shape(X, 3)
+    assert shape.mean(0).abs().max() < 1e-4
+    assert abs(float(shape.square().sum(1).mean()) - 1) < 1e-4
+    torch.testing.assert_close(turned(shape, principal_plane(X, 3)), shape, rtol=1e-3, atol=1e-3)
+
+
+def test_the_order_of_rows_and_a_tenth_of_them_change_it_little():
+    X = clusters(1500, 10.0, 6, seed=2)
+    rows = torch.randperm(1500, generator=torch.Generator().manual_seed(1))[:1350]
+    assert map_disparity(large_shape(X[rows], 2).numpy(), large_shape(X, 2)[rows].numpy()) < 0.05
+
+
+def test_landmarks_and_rows_that_coincide_stay_near_the_others():
+    """A row at a landmark is at no distance from it, up to rounding: it must not be thrown out of the picture."""
+    X = torch.randn(700, 30, generator=torch.Generator().manual_seed(0))
+    shape = large_shape(torch.cat([X, X]), 2)
+    assert torch.isfinite(shape).all()
+    assert shape.norm(dim=1).max() < 4
+
+
+def test_rows_that_are_all_the_same_have_no_shape():
+    assert torch.equal(large_shape(torch.ones(20, 5), 2), torch.zeros(20, 2))
+    assert large_shape(torch.randn(15, 1), 3).shape == (15, 3)
