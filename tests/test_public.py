@@ -96,8 +96,8 @@ SHARED = """n_components perplexity n_inputs standardize spare_dimensions normal
     learning_rate optimizer device random_state checkpoint verbose"""
 DEEP = "hidden_layers activation network"
 HIGH_ORDER = "n_factors n_hidden order"
-EXEMPLAR = """exemplars n_exemplars seeding kmeans_iterations contrast exaggeration jitter refinement placement
-    n_neighbors n_noise noise_weight"""
+EXEMPLAR = """exemplars n_exemplars seeding kmeans_iterations contrast exaggeration jitter refinement
+    global_weight placement n_neighbors n_noise noise_weight"""
 PARAMETERS = {
     "PtSNE": f"{SHARED} {DEEP}",
     "HotSNE": f"{SHARED} {HIGH_ORDER}",

@@ -48,7 +48,7 @@ class History:
     learning_rate : tuple of float
         The last learning rate of each epoch; NaN for conjugate gradient.
     refined : tuple of bool
-        Whether the epoch came after the refinement.
+        Whether the epoch learned a layout.
     complete : bool
         Whether training reached its end.
     """

@@ -87,6 +87,7 @@ def test_json(run, folder, tmp_path, quick):
 VALUES = {
     "n_exemplars": "20",
     "exaggeration": "1.5",
+    "global_weight": "0.4",
     "jitter": "none",
     "placement": "forward",
     "noise_weight": "2.5",
@@ -120,7 +121,7 @@ def test_every_parameter_is_an_option(run, method):
     python = {"none": None, "true": True, "16,8": (16, 8)}
     for key, text in own.items():
         value = getattr(estimator, key)
-        if key in ("exaggeration", "noise_weight", "learning_rate"):
+        if key in ("exaggeration", "global_weight", "noise_weight", "learning_rate"):
             assert value == float(text)
         else:
             assert value == python.get(text, int(text) if text.isdigit() else text)

@@ -27,8 +27,8 @@ def test_the_manual_is_true(run, tmp_path, monkeypatch):
     """The commands of the manual work, here with less training."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plan, "MAX_EPOCHS", 2)
-    free = stages.free_positions
-    monkeypatch.setattr(stages, "free_positions", lambda *given, **named: free(*given, **{**named, "n_iterations": 5}))
+    lay_out = stages.lay_out
+    monkeypatch.setattr(stages, "lay_out", lambda *given, **named: lay_out(*given, **{**named, "n_iterations": 5}))
     results = {}
     for block in SHELL.findall(MANUAL):
         # A quoted text may span several lines.

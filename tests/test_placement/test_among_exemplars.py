@@ -35,7 +35,7 @@ def naive_settled(neighbors, weights):
 
 def naive_position(row, exemplars, positions):
     squared, order = (row.double() - exemplars.double()).square().sum(1).sort()
-    k = min(15, len(exemplars))
+    k = min(refined.NEIGHBORS, len(exemplars))
     return naive_settled(positions.double()[order[:k]], naive_weights(squared[:k]))
 
 

@@ -11,12 +11,12 @@ from tsee.placement.refined import neighbor_weights, settle
 def test_weights_in_a_position_are_of_the_nearest_few(dimensions):
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(2000, dimensions, generator=generator)
-    squared = torch.cdist(rows[:200], rows[200:]).square().sort(1).values[:, :15]
+    squared = torch.cdist(rows[:200], rows[200:]).square().sort(1).values[:, :20]
     weights = neighbor_weights(squared)
     torch.testing.assert_close(weights.sum(1), torch.ones(200))
     assert (weights.diff(dim=1) <= 0).all()
     perplexity = torch.exp(-(weights * weights.clamp_min(1e-30).log()).sum(1))
-    assert 3.5 < perplexity.median() < 7
+    assert 6 < perplexity.median() < 13
     assert perplexity.min() > 2
     torch.testing.assert_close(neighbor_weights(1e6 * squared), weights)  # in whatever units
 

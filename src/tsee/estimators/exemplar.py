@@ -22,6 +22,8 @@ from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
 __all__ = ["ExemplarMap"]
 
+# The default; fewer exemplars take a third of their number without a warning.
+PERPLEXITY = 30.0
 # If there are more rows than this, this many are the exemplars: a search among them takes as long as two epochs.
 AUTO_POINTS = 2**16
 # With more centers, each one stands for fewer rows of other kinds. The full and the noise form take longer, though.
@@ -123,10 +125,10 @@ class ExemplarMap(ParametricMap):
         assert exemplars is not None
         n_candidates = len(exemplars) - (exemplars.indices is not None)
         if self.contrast == "full":
-            perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars")
+            perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars", PERPLEXITY)
             return Full(exemplars, plan.start, perplexity, plan.device)
         n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
-        perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)")
+        perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)", PERPLEXITY)
         refined = self._is_refined(exemplars)
         automatic = math.ceil((LAYOUT_NEIGHBORS if refined else 3) * perplexity)
         automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)

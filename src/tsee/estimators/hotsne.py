@@ -85,8 +85,8 @@ class HotSNE(HighOrder, PairwiseMap):
         The perplexity that took effect.
     history_ : dict of lists
         ``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it learned a layout. The loss
-        may rise while spare dimensions are pressed flat. Where a layout is learned, it is the mean logarithm of 1 +
-        the squared distance from its positions.
+        may rise while spare dimensions are pressed flat. Where a layout is learned, it is the mean squared distance
+        from its positions, relative to the size of the map; a row far away counts less.
     n_iter_ : int
         Epochs run.
     n_features_in_ : int

@@ -153,8 +153,8 @@ PARAMETERS: dict[str, Parameter] = {
         "a number above 0 or None",
         _or_none(_real(0, above=True)),
         "A factor on the attraction: above 1 it draws clusters together. None takes 1 for points that are laid out, "
-        "but 2 if the network alone places rows, which draws separate clusters best, or if there is no layout. It takes 1 "
-        "for centers, which stand for rows of more than one kind and would draw these together. Only for the "
+        "but 2 if the network alone places rows, which draws separate clusters best, or if there is no layout. It "
+        "takes 1 for centers, which stand for rows of more than one kind and would draw these together. Only for the "
         '"sampled" contrast.',
     ),
     "jitter": Parameter(
@@ -334,8 +334,8 @@ ATTRIBUTES = {
     "network_ : torch.nn.Module": "The trained network, with batch normalization folded into its weights.",
     "perplexity_ : float": "The perplexity that took effect.",
     "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it '
-    "learned a layout. The loss may rise while spare dimensions are pressed flat. Where a layout is learned, it is the "
-    "mean logarithm of 1 + the squared distance from its positions.",
+    "learned a layout. The loss may rise while spare dimensions are pressed flat. Where a layout is learned, it is "
+    "the mean squared distance from its positions, relative to the size of the map; a row far away counts less.",
     "n_iter_ : int": "Epochs run.",
     "n_features_in_ : int": "Features seen in ``fit``.",
     "feature_names_in_ : ndarray of str": "Their names, if ``fit`` was given a DataFrame or a file with names.",

@@ -51,7 +51,9 @@ def sampled_loss(Y: Tensor, V: Tensor, weights: Tensor | None = None, exaggerati
 
 
 def distance_loss(Y: Tensor, targets: Tensor, unit: float = 1.0) -> Tensor:
-    r"""How far points are from their targets, :math:`\frac1n \sum_i \log(1 + |y_i - t_i|^2 / u^2)`.
+    r"""How far points are from their targets, :math:`\frac{u^2}{n} \sum_i \log(1 + |y_i - t_i|^2 / u^2)`.
+
+    It is the mean squared distance of points that are nearer than u, and grows slowly for the others.
 
     Parameters
     ----------
@@ -60,10 +62,10 @@ def distance_loss(Y: Tensor, targets: Tensor, unit: float = 1.0) -> Tensor:
     targets : Tensor of shape (n, h)
         Where they should be.
     unit : float
-        u, the distance beyond which a point that is far from its target pulls less and less.
+        u.
     """
-    apart = squared_distances(Y, targets) / unit**2
-    return all_sum_with_gradient(torch.log1p(apart).sum()) / all_sum(len(Y))
+    apart = torch.log1p(squared_distances(Y, targets) / unit**2).sum()
+    return unit**2 * all_sum_with_gradient(apart) / all_sum(len(Y))
 
 
 class Sampled:
@@ -127,8 +129,10 @@ class Sampled:
         Y, V = embed_together(network, points.to(self.device), others.to(self.device))
         return sampled_loss(Y, V, exaggeration=self.exaggeration)
 
-    def distance_to(self, targets: Tensor, units: Callable[[int], float], network: nn.Module, batch: Batch) -> Tensor:
-        """How far the network puts rows from given positions of the exemplars.
+    def distance_to(
+        self, targets: Tensor, size: float, unit_of: Callable[[int], float], network: nn.Module, batch: Batch
+    ) -> Tensor:
+        """How far the network puts rows from given positions of the exemplars, relative to the size of the map.
 
         A row that is not an exemplar is pulled to the position of an exemplar drawn for it: over the epochs, to where
         its own attraction is least.
@@ -137,14 +141,17 @@ class Sampled:
         ----------
         targets : Tensor of shape (z, h)
             Where the exemplars should be.
-        units : callable
-            The unit of `distance_loss` in an epoch.
+        size : float
+            The size of the map.
+        unit_of : callable
+            The unit of `distance_loss` in an epoch, as a share of the size.
         network, batch : as for `loss`
         """
         drawn = batch["drawn"][:, -1 - batch.epoch % self.n_draws].long()
         points, _ = self._jittered(batch["inputs"], drawn, self.jitter_of_targets)
         own = targets[torch.where(batch["own"] >= 0, batch["own"], drawn)]
-        return distance_loss(network(points.to(self.device)), own.to(self.device), units(batch.epoch))
+        found = network(points.to(self.device))
+        return distance_loss(found / size, own.to(self.device) / size, unit_of(batch.epoch))
 
     def _jittered(self, points: Tensor, drawn: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
         """The inputs of rows and of the exemplars drawn for them, with noise in proportion to their distance.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["knn_curve", "quality_curve", "training_curve"]
 
 # The two panels of a training curve.
-MAP, REFINED = "Learning the map", "Learning the refined positions"
+MAP, REFINED = "Learning the map", "Learning the layout"
 # Up to this many sizes have a tick each.
 MAX_TICKS = 12
 # Around axes, in inches, and between them, as a share of their width.
@@ -30,9 +30,9 @@ TENS = (1, *range(10, 101, 10))
 def training_curve(estimators: Any, *, title: str | None = None, path: PathLike | None = None) -> Figure:
     """Draw the training loss of each epoch.
 
-    After the refinement, training continues with a different loss, the distance from the refined positions, which is
-    drawn in a second panel. Losses of different methods, contrasts or perplexities are not comparable, either;
-    only the shapes of their curves are.
+    A network that learns a layout has a loss of its own, the distance from its positions, which is drawn in a second
+    panel if other networks are drawn, too. Losses of different methods, contrasts or perplexities are not comparable,
+    either; only the shapes of their curves are.
 
     Parameters
     ----------
@@ -53,9 +53,10 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
     >>> from tsee import DtSEE
     >>> from tsee.datasets import load_digits
     >>> from tsee.plots import training_curve
-    >>> see = DtSEE(max_epochs=4, random_state=0).fit(load_digits().x_train)
-    >>> [ax.get_title(loc="left") for ax in training_curve(see).axes]
-    ['Learning the map', 'Learning the refined positions']
+    >>> X = load_digits().x_train
+    >>> see, sampled = (DtSEE(max_epochs=4, refinement=steps, random_state=0).fit(X) for steps in (20, 0))
+    >>> [ax.get_title(loc="left") for ax in training_curve({"with": see, "without": sampled}).axes]
+    ['Learning the map', 'Learning the layout']
     """
     from tsee.fitted import FittedMap, fitted_map
 
@@ -77,7 +78,7 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
         draw_lines(ax, stage)
         ax.set_xlabel("epoch", color=INK)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        ax.set_ylabel("mean log (1 + squared distance)" if refined else "loss", color=INK)
+        ax.set_ylabel("squared distance, relative to the map" if refined else "loss", color=INK)
         if len(lines) > 1:
             ax.set_title(REFINED if refined else MAP, loc="left", fontsize=11, color=INK)
         if refined:
@@ -223,7 +224,7 @@ def _named(given: Any, parameter: str) -> dict[str, Any]:
 
 
 def _stages(histories: dict[str, History]) -> dict[bool, list[Line]]:
-    """The lines of the epochs before the refinement (False) and after it (True)."""
+    """The lines of the epochs that learned a map (False) and of those that learned a layout (True)."""
     stages: dict[bool, list[Line]] = {}
     for i, (name, history) in enumerate(histories.items()):
         epochs = list(enumerate(zip(history.loss, history.refined, strict=True), start=1))

@@ -142,11 +142,11 @@ def resolve_epochs(max_epochs: int | None, n_steps: int, automatic: int) -> int:
     return min(MAX_EPOCHS, max(fewest, math.ceil(AUTO_STEPS / n_steps)))
 
 
-def resolve_perplexity(perplexity: float, n_candidates: int, candidates: str) -> float:
-    """The perplexity, or a third of the number of candidates if that is less."""
+def resolve_perplexity(perplexity: float, n_candidates: int, candidates: str, default: float | None = None) -> float:
+    """The perplexity, or a third of the candidates if that is less, with a warning unless it is the default."""
     limit = max(1.0, n_candidates / 3)
-    if perplexity <= limit:
-        return float(perplexity)
+    if perplexity <= limit or perplexity == default:
+        return min(float(perplexity), limit)
     warn(
         f"The 'perplexity' parameter is {perplexity:g}, too large for {n_candidates} {candidates}: "
         f"{limit:.4g} is used.",

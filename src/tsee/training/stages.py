@@ -34,8 +34,8 @@ __all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "has_bfloat16", "is
 
 # The share of a training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
-# Distances from a layout are counted in units of these shares of its size, in the first epoch and in the last: at first
-# to bring every row near its position, then to part it from its neighbors.
+# The unit of the distance from a layout, as a share of its size, in the first epoch and in the last: at first to bring
+# every row near its position, then to part it from its neighbors.
 FIRST_UNIT, LAST_UNIT = 1 / 5, 1 / 15
 # Up to this many rows per exemplar a position among exemplars is better than the network's. The 1-NN error of MNIST
 # with 3 rows per exemplar is 4.8 % against 6.0; with 15 it is 9.0 against 8.4.
@@ -230,11 +230,11 @@ class Distill:
             with torch.no_grad():
                 network.readout.weight.mul_(size)
 
-        def units(epoch: int) -> float:
-            return size * FIRST_UNIT * (LAST_UNIT / FIRST_UNIT) ** (epoch / max(1, self.n_epochs - 1))
+        def unit_of(epoch: int) -> float:
+            return FIRST_UNIT * (LAST_UNIT / FIRST_UNIT) ** (epoch / max(1, self.n_epochs - 1))
 
         fitted = replace(fitted, network=network)
-        loss_of = partial(self.objective.distance_to, positions, units)
+        loss_of = partial(self.objective.distance_to, positions, size, unit_of)
         history = session.train(fitted, loss_of, stage=number, number=1, n_epochs=self.n_epochs, refined=True)
         return replace(fitted, history=history)
 
