@@ -1,8 +1,9 @@
 """Run one method on one data set, in its own process: ``python methods.py METHOD FOLDER``.
 
 The folder has ``train.npy`` and ``test.npy``; ``positions-train.npy`` and ``positions-test.npy`` are written to it. The
-last line of output is a JSON object with seconds and MiB. Methods have their defaults, except for a seed and the number
-of jobs, which is the number of cores. This file runs in the environment of the peers, so it imports only the method.
+last line of output is a JSON object with seconds and MiB. Methods have their defaults, except for a seed, the number of
+jobs, which is the number of cores, and what their documentation advises: openTSNE gets at most 50 principal components.
+This file runs in the environment of the peers, so it imports only the method.
 """
 
 import contextlib
@@ -45,16 +46,18 @@ def parametric_umap():
 
 def opentsne():
     from openTSNE import TSNE
+    from sklearn.decomposition import PCA
 
     class Estimator:
         def fit_transform(self, X):
-            self.map = TSNE(n_jobs=CORES, random_state=0).fit(X)
+            self.components = PCA(min(50, X.shape[1]), random_state=0).fit(X)
+            self.map = TSNE(n_jobs=CORES, random_state=0).fit(self.components.transform(X))
             # Its transform would center the map in place; new rows would then not fit the positions that were returned.
             self.map -= (self.map.max(0) + self.map.min(0)) / 2
             return np.asarray(self.map)
 
         def transform(self, X):
-            return np.asarray(self.map.transform(X))
+            return np.asarray(self.map.transform(self.components.transform(X)))
 
     return Estimator()
 
@@ -74,10 +77,10 @@ def pacmap():
     return Estimator()
 
 
-def parampacmap():
+def paramrepulsor():
     from parampacmap import ParamPaCMAP
 
-    return ParamPaCMAP()
+    return ParamPaCMAP()  # by its defaults, which are ParamRepulsor
 
 
 def torchdr():
@@ -111,7 +114,7 @@ METHODS = {
     "umap-learn": umap,
     "openTSNE": opentsne,
     "ParametricUMAP": parametric_umap,
-    "ParamPaCMAP": parampacmap,
+    "ParamRepulsor": paramrepulsor,
     "TorchDR UMAP": torchdr,
     "scikit-learn TSNE": sklearn_tsne,
 }

@@ -15,12 +15,20 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 
 DOCS = Path(__file__).parents[2] / "docs"
 PARTS = Path(__file__).parents[1] / "results" / "growth.json"
-NAMES = {"mnist": "MNIST", "fashion": "Fashion-MNIST"}
+NAMES = {
+    "mnist": "MNIST",
+    "fashion": "Fashion-MNIST",
+    "words": "Word vectors",
+    "sentences": "Sentence vectors",
+    "mammoth": "A mammoth",
+    "genomes": "1000 Genomes",
+}
 INK, OURS, THEIRS = "#333333", "#d1495b", "#5b7b9a"
 
 INTRODUCTION = """# tsee and its peers
 
-Each method ran with its defaults on {cores} cores without a GPU, in its own process, one after the other. `make bench`
+Each method ran with its defaults, and openTSNE with at most 50 principal components as its documentation advises, on
+{cores} cores without a GPU, in its own process, one after the other. `make bench`
 repeats the runs, which are kept in [peers.json](../benchmarks/results/peers.json); `python benchmarks/peers/run.py
 report` only writes this page.
 
@@ -32,7 +40,7 @@ report` only writes this page.
 - A dash means that the method cannot do this, did not finish, or was not run.
 - Every number is from one run on a shared machine. Times vary by a tenth, and sometimes by up to a half. Other
   processes ran at the lowest priority while PaCMAP and umap-learn fitted a million rows, and at normal priority for
-  some minutes of ParamPaCMAP on Fashion-MNIST.
+  some minutes of ParamRepulsor on Fashion-MNIST.
 """
 
 LARGE_SHAPE = """\
@@ -49,9 +57,10 @@ def write_report(kept: dict[str, Any]) -> None:
     (DOCS / "benchmarks").mkdir(exist_ok=True)
     shown = any("triplet accuracy" in run for found in runs.values() for run in found.values())
     lines = [INTRODUCTION.format(cores=kept["machine"]["cores"], large_shape=LARGE_SHAPE if shown else "")]
-    for name in ("mnist", "fashion"):
+    for name in NAMES:
         if name in runs:
             lines += [f"## {NAMES[name]}", "", *_table(runs[name]), ""]
+        if name in runs and name in ("mnist", "fashion"):
             _error_against_time(runs[name], NAMES[name], DOCS / "benchmarks" / f"{name}.png")
             lines += [f"![Error and time of a fit](benchmarks/{name}.png)", ""]
     growth = {int(name.removeprefix("cells-")): found for name, found in runs.items() if name.startswith("cells-")}
@@ -131,7 +140,7 @@ def _pair(run: dict[str, Any], first: str, second: str) -> str:
 
 
 def _two(run: dict[str, Any], first: str, second: str) -> str:
-    return f"{run[first]:.2f} / {run[second]:.2f}" if first in run else "-"
+    return " / ".join(f"{run[key]:.2f}" if key in run else "-" for key in (first, second)) if first in run else "-"
 
 
 def _growth(growth: dict[int, Runs]) -> list[str]:

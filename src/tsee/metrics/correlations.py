@@ -148,14 +148,18 @@ def correlation_of_distances(X: Sides, Y: Sides, n_sample: int, generator: np.ra
 def _distances(sides: Sides, rows: NDArray[np.int64], test_rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """The squared distances of all pairs of these points, one after the other."""
     train = taken(sides.train, rows)
-    if sides.test is sides.train:  # each pair once
-        parts = [euclidean.exact(train[i], train[i + 1 :]) for i in range(len(rows))]
-    else:
-        test = taken(sides.test, test_rows)
-        parts = [euclidean.exact(point, train) for point in test]
-        if sides.own:
-            parts = [part[rows != row] for part, row in zip(parts, test_rows, strict=True)]
-    return np.concatenate([part.numpy() for part in parts])
+    each_once = sides.test is sides.train
+    test = train if each_once else taken(sides.test, test_rows)
+    # Written into one array: small results that are kept between large ones that are not would tear the memory apart,
+    # and gigabytes of it could not be used again.
+    found, end = np.empty(len(test) * len(train)), 0
+    for i, point in enumerate(test):
+        others = train[i + 1 :] if each_once else train
+        part = euclidean.exact(point, others).numpy()
+        part = part[rows != test_rows[i]] if sides.own and not each_once else part
+        found[end : end + len(part)] = part
+        end += len(part)
+    return found[:end]
 
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64], undefined: str) -> float:
