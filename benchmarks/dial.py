@@ -9,6 +9,7 @@ of a fit without them. Results go to benchmarks/results/dial.json, the curve to 
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,9 @@ def measure(name: str, weight: float) -> dict[str, Any]:
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure = Figure(figsize=(4.5 * len(results), 4), layout="constrained")
     for i, (name, curve) in enumerate(results.items()):
-        ax = figure.add_subplot(1, 2, i + 1)
+        ax = figure.add_subplot(1, len(results), i + 1)
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(color="#e6e6e6", linewidth=0.6)
         ax.set_axisbelow(True)
@@ -88,13 +89,16 @@ def draw(results: dict[str, Any], path: Path) -> None:
 
 
 def main() -> None:
-    results: dict[str, Any] = {}
-    for name in ("genomes", "mnist"):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="*", metavar="{genomes,mnist}", help="data sets; by default both")
+    path = ROOT / "benchmarks" / "results" / "dial.json"
+    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    for name in parser.parse_args().data or list(PUBLISHED):
         results[name] = {}
         for weight in WEIGHTS:
             results[name][f"{weight:g}"] = measure(name, weight)
             print(name, weight, results[name][f"{weight:g}"], flush=True)
-            (ROOT / "benchmarks" / "results" / "dial.json").write_text(json.dumps(results, indent=2) + "\n")
+            path.write_text(json.dumps(results, indent=2) + "\n")
     draw(results, ROOT / "docs" / "benchmarks" / "dial.png")
 
 
