@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sets import load
 
 import tsee
 
@@ -24,6 +25,7 @@ GALLERY: dict[str, tuple[str, Any]] = {
     "mnist": ("MNIST: 70,000 handwritten digits", tsee.datasets.load_mnist),
     "fashion": ("Fashion-MNIST: 70,000 pieces of clothing", tsee.datasets.load_fashion),
     "coil100": ("COIL-100: 100 objects on a turntable", tsee.datasets.load_coil100),
+    "mammoth": ("A mammoth: 10,000 points on its skeleton", lambda: load("mammoth")),
 }
 
 
@@ -35,6 +37,11 @@ def show(name: str, folder: Path) -> dict[str, Any]:
     Y = see.fit_transform(data.x_train)
     seconds = time.perf_counter() - start
     Y_new = see.transform(data.x_test)
+    if data.y_train is None:  # points in space, colored by their height
+        heights = np.concatenate([data.x_train, data.x_test])[:, 1]
+        tsee.plots.scatter(np.concatenate([Y, Y_new]), heights, title=title, path=folder / f"{name}.png", legend=False)
+        scores = tsee.metrics.quality_score(data.x_train, Y, data.x_test, Y_new, k=(10, 100))
+        return {"fit s": round(seconds, 1)} | {f"Quality Score {k} %": round(100 * s, 2) for k, s in scores.items()}
     labels = np.concatenate([data.y_train, data.y_test])
     if name == "fashion":
         labels = np.array(FASHION)[labels]

@@ -52,7 +52,7 @@ def fit(n_rows: int) -> dict[str, float]:
     tsee.DtSEE._make_objective = timed(spent, "exemplars", tsee.DtSEE._make_objective)
     base.read_batches = timed(spent, "neighbors", base.read_batches)
     base.run_stages = timed(spent, "stages", base.run_stages)
-    stages.Free.run = timed(spent, "refinement", stages.Free.run)
+    stages.LayOut.run = timed(spent, "layout", stages.LayOut.run)
     X, _ = cells(n_rows)
     tsee.DtSEE(max_epochs=1, refinement=1, random_state=0).fit(X[:2000])  # a warm-up
     spent.clear()
@@ -61,11 +61,11 @@ def fit(n_rows: int) -> dict[str, float]:
         tsee.DtSEE(max_epochs=EPOCHS, batch_size=BATCH, random_state=0).fit(X)
         seconds = time.perf_counter() - start
     preparation = spent["exemplars"] + spent["neighbors"]
-    training = spent["stages"] - spent["refinement"]
+    training = spent["stages"] - spent["layout"]
     return {
         "seconds": seconds,
         "exemplars and affinities, s": preparation,
-        "refinement of the exemplars, s": spent["refinement"],
+        "layout of the exemplars, s": spent["layout"],
         "training, s": training,
         "the rest, s": seconds - preparation - spent["stages"],
         "training, us per row and epoch": 1e6 * training / n_rows / EPOCHS,

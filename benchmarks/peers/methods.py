@@ -107,9 +107,6 @@ def sklearn_tsne():
 METHODS = {
     "tsee": tsee,
     "tsee, fast": tsee_fast,
-    # The other points of the curve: less time and more time.
-    "tsee, fast, a third of the epochs": lambda: tsee_fast(max_epochs=10),
-    "tsee, 512-512-512, twice the epochs": lambda: tsee(hidden_layers=(512, 512, 512), max_epochs=60),
     "PaCMAP": pacmap,
     "umap-learn": umap,
     "openTSNE": opentsne,

@@ -31,7 +31,6 @@ import sets  # noqa: E402 - beside this folder
 
 RESULT = HERE.parent / "results" / "peers.json"
 OURS = ["tsee", "tsee, fast"]
-CURVE = ["tsee, fast, a third of the epochs", "tsee, 512-512-512, twice the epochs"]  # for images only
 PEERS = ["PaCMAP", "umap-learn", "openTSNE", "ParametricUMAP", "ParamRepulsor", "TorchDR UMAP", "scikit-learn TSNE"]
 DATA = ["mnist", "fashion", "words", "sentences", "mammoth", "genomes", "cells-10000", "cells-100000", "cells-1000000"]
 NEW_ROWS = 10_000
@@ -120,7 +119,7 @@ def judge(data: tsee.datasets.Split, Y: np.ndarray, Y_test: np.ndarray | None) -
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="+", choices=[*DATA, "all", "report"])
-    parser.add_argument("--method", action="append", choices=[*OURS, *CURVE, *PEERS])
+    parser.add_argument("--method", action="append", choices=[*OURS, *PEERS])
     parser.add_argument("--peers", default=".venv-peers/bin/python", help="the Python of the peers' environment")
     parser.add_argument("--again", action="store_true", help="repeat runs that are kept")
     arguments = parser.parse_args()
@@ -134,11 +133,11 @@ def main() -> None:
     for name in DATA if "all" in arguments.data else arguments.data:
         data = load(name)
         runs = kept["runs"].setdefault(name, {})
-        for method in arguments.method or [*OURS, *(CURVE if name in ("mnist", "fashion") else []), *PEERS]:
+        for method in arguments.method or [*OURS, *PEERS]:
             if method in runs and not arguments.again:
                 continue
             print(f"{time.strftime('%H:%M:%S')} {method} on {name}", flush=True)
-            ours = method in (*OURS, *CURVE)
+            ours = method in OURS
             runs[method] = run(method, name, data, sys.executable if ours else arguments.peers)
             print("   ", runs[method], flush=True)
             RESULT.write_text(json.dumps(kept, indent=2) + "\n")
