@@ -106,4 +106,4 @@ def test_every_method_that_is_run_is_known(peers):
     import methods
     import run
 
-    assert {*run.OURS, *run.CURVE, *run.PEERS} == set(methods.METHODS)
+    assert {*run.OURS, *run.PEERS} == set(methods.METHODS)

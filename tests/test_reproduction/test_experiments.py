@@ -20,7 +20,7 @@ RUNS = {
     "quality-scores": 3,
     "test-sets": 3,
     "speed": 1,
-    "robustness": 20,
+    "robustness": 15,
 }
 
 
