@@ -24,7 +24,7 @@ def test_report_without_results(paper, command):
     result = command("report", "--folder", paper, "--docs", paper / "docs")
     assert result.exit_code == 0, result.output
     page = (paper / "docs" / "reproduction.md").read_text()
-    assert "**0 of 145 runs are done**" in page
+    assert "**0 of 140 runs are done**" in page
     assert "| pt-SNE, train | paper | 12.49 | 12.49 | 9.26 |" in page
     for experiment in read_catalog(paper).experiments.values():
         for table in experiment.config.get("table", []):
