@@ -30,7 +30,7 @@ __all__ = ["fit"]
     show_default=True,
     help="Method, by its name in the paper.",
 )
-@click.option("--fast", is_flag=True, help="Settings for speed: a smaller network and a shorter refinement.")
+@click.option("--fast", is_flag=True, help="Settings for speed: a smaller network and a shorter layout.")
 @click.option("--map", "map_", type=PATH, metavar="OUT", help="Also write the map of DATA, as transform does.")
 @click.option("--resume", is_flag=True, help="Continue a stopped fit from the state that it left in --checkpoint.")
 @read_options
