@@ -81,13 +81,12 @@ def in_blocks(module: nn.Module, n_features: int, n_components: int, most_rows: 
 
     model = graph_of(module, n_features, (BLOCK_INPUT, BLOCK_OUTPUT))
     body = model.graph
-    outer = parser.parse_graph(
-        BLOCKS.format(n_features=n_features, n_components=n_components, most_rows=most_rows)
-    )
+    outer = parser.parse_graph(BLOCKS.format(n_features=n_features, n_components=n_components, most_rows=most_rows))
     outer.initializer.extend(body.initializer)
     known = {constant.name for constant in body.initializer}
     del body.initializer[:]
-    before, within = [], []
+    before: list[Any] = []
+    within: list[Any] = []
     for node in body.node:
         fixed = len(node.input) > 0 and known.issuperset(node.input)
         (before if fixed else within).append(node)
@@ -105,8 +104,9 @@ def in_blocks(module: nn.Module, n_features: int, n_components: int, most_rows: 
 
 def _stable_sort(values: Any, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
     """torch's stable sort in ONNX, whose TopK puts the first of equal values first."""
-    from onnxscript import opset18 as op
+    from onnxscript import opset18
 
+    op: Any = opset18
     size = op.Gather(op.Shape(values), op.Constant(value_ints=[dim]))
     return op.TopK(values, size, axis=dim, largest=int(descending), sorted=1)
 
