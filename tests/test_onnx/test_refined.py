@@ -147,7 +147,7 @@ def test_exemplars_in_cells(tmp_path, monkeypatch):
 def test_rows_are_placed_in_blocks(digits, tmp_path, monkeypatch):
     """Whatever the length of the blocks, and wherever a row is among the others, its position is the same."""
     X, _, X_new, _ = digits
-    see = DtSEE(**QUICK).fit(X)
+    see = DtSEE(n_inputs=50, **QUICK).fit(X)
     together = export(see, tmp_path)(X_new)
     monkeypatch.setattr(tsee.onnx.writing, "BLOCK_NUMBERS", 7 * 1400)  # 28 candidates times 50 inputs
     in_blocks = export(see, tmp_path)
@@ -156,7 +156,7 @@ def test_rows_are_placed_in_blocks(digits, tmp_path, monkeypatch):
 
 
 def test_the_file(digits, tmp_path):
-    see = DtSEE(n_components=3, **QUICK).fit(digits[0])
+    see = DtSEE(n_components=3, n_inputs=50, **QUICK).fit(digits[0])
     see.save(tmp_path / "model")
     tsee.onnx.export(see, tmp_path / "map.onnx")
     tsee.onnx.export(tsee.load(tmp_path / "model"), tmp_path / "same.onnx")

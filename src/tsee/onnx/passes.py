@@ -13,7 +13,8 @@ from tsee.neighbors import CellIndex
 from tsee.neighbors.index import MARGIN
 from tsee.neighbors.traced import Cells, TracedIndex
 from tsee.placement.refined import NEIGHBORS, among_neighbors
-from tsee.preprocessing import NEGLIGIBLE, Preprocessing
+from tsee.preprocessing import Preprocessing
+from tsee.preprocessing.fitting import NEGLIGIBLE
 
 __all__ = ["ForwardPass", "RefinedPass"]
 
