@@ -53,6 +53,14 @@ def test_the_order_of_rows_and_a_tenth_of_them_change_it_little():
     assert map_disparity(large_shape(X[rows], 2).numpy(), large_shape(X, 2)[rows].numpy()) < 0.05
 
 
+def test_other_landmarks_do_not_change_it_where_no_plane_is_good():
+    X = torch.randn(1500, 40, generator=torch.Generator().manual_seed(0)) * 0.97 ** torch.arange(40)
+    rows = torch.randperm(1500, generator=torch.Generator().manual_seed(1))[:1350].sort().values
+    part, whole = large_shape(X[rows], 2), large_shape(X, 2)
+    assert map_disparity(whole.numpy(), principal_plane(X, 2).numpy()) > 0.01  # it is a scaling
+    assert map_disparity(part.numpy(), whole[rows].numpy()) < 0.05
+
+
 def test_landmarks_and_rows_that_coincide_stay_near_the_others():
     """A row at a landmark is at no distance from it, up to rounding: it must not be thrown out of the picture."""
     X = torch.randn(700, 30, generator=torch.Generator().manual_seed(0))

@@ -47,9 +47,10 @@ def large_shape(inputs: Tensor, n_components: int) -> Tensor:
     chosen = _spaced(len(inputs), LANDMARKS)
     landmarks, on_plane = inputs[chosen], plane[chosen]
     distances = torch.cdist(landmarks, landmarks)
-    scaled = _scaled(distances, on_plane)
+    size = _size_of(distances, on_plane)
+    scaled = _scaled(distances, size * on_plane)
     if _agreement(distances, scaled) > _agreement(distances, on_plane) + MARGIN:
-        plane = turned(_placed(inputs, landmarks, scaled), plane)
+        plane = turned(_placed(inputs, landmarks, scaled, size * plane), plane)
     centered = plane - plane.mean(0)
     size = centered.square().sum(1).mean().sqrt()
     return centered / size if size > 0 else torch.zeros_like(centered)
@@ -101,23 +102,27 @@ def _agreement(distances: Tensor, positions: Tensor) -> float:
     return float(torch.corrcoef(pairs)[0, 1])
 
 
+def _size_of(distances: Tensor, positions: Tensor) -> float:
+    """The factor on positions that brings their distances nearest to those in the data."""
+    apart = _apart(positions, positions)
+    return float((apart * distances).sum() / apart.square().sum().clamp_min(1e-30))
+
+
 def _scaled(distances: Tensor, positions: Tensor) -> Tensor:
     """Positions of landmarks with little stress, from where they lie on the principal plane."""
-    apart = _apart(positions, positions)
-    positions = positions * ((apart * distances).sum() / apart.square().sum().clamp_min(1e-30))
     for _ in range(UPDATES):
         positions = _less_stress(distances, positions, positions)
     return positions
 
 
-def _placed(inputs: Tensor, landmarks: Tensor, scaled: Tensor) -> Tensor:
-    """Positions of rows with little stress among landmarks, from the position of the nearest."""
+def _placed(inputs: Tensor, landmarks: Tensor, scaled: Tensor, start: Tensor) -> Tensor:
+    """Positions of rows with little stress among landmarks, from where they lie on the principal plane.
+
+    A start at the nearest landmark would leave its mark: other landmarks would make another picture.
+    """
     parts = []
     for rows in blocks_in_cache(len(inputs), len(landmarks)):
-        distances = torch.cdist(inputs[rows], landmarks)
-        nearest = scaled[distances.argmin(1)]
-        # Toward the middle, because a position on a landmark would not be pushed away from it.
-        positions = nearest + (scaled.mean(0) - nearest) * 1e-3
+        distances, positions = torch.cdist(inputs[rows], landmarks), start[rows]
         for _ in range(PLACING_UPDATES):
             positions = _less_stress(distances, positions, scaled)
         parts.append(positions)
