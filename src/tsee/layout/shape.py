@@ -47,10 +47,10 @@ def large_shape(inputs: Tensor, n_components: int) -> Tensor:
     chosen = _spaced(len(inputs), LANDMARKS)
     landmarks, on_plane = inputs[chosen], plane[chosen]
     distances = torch.cdist(landmarks, landmarks)
-    size = _size_of(distances, on_plane)
-    scaled = _scaled(distances, size * on_plane)
+    factor = _factor(distances, on_plane)
+    scaled = _scaled(distances, factor * on_plane)
     if _agreement(distances, scaled) > _agreement(distances, on_plane) + MARGIN:
-        plane = turned(_placed(inputs, landmarks, scaled, size * plane), plane)
+        plane = turned(_placed(inputs, landmarks, scaled, factor * plane), plane)
     centered = plane - plane.mean(0)
     size = centered.square().sum(1).mean().sqrt()
     return centered / size if size > 0 else torch.zeros_like(centered)
@@ -102,7 +102,7 @@ def _agreement(distances: Tensor, positions: Tensor) -> float:
     return float(torch.corrcoef(pairs)[0, 1])
 
 
-def _size_of(distances: Tensor, positions: Tensor) -> float:
+def _factor(distances: Tensor, positions: Tensor) -> float:
     """The factor on positions that brings their distances nearest to those in the data."""
     apart = _apart(positions, positions)
     return float((apart * distances).sum() / apart.square().sum().clamp_min(1e-30))
