@@ -48,6 +48,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _n_batches: ClassVar[int]
 
     n_components: int
+    metric: str
     n_inputs: int | None
     standardize: bool
     spare_dimensions: int
@@ -105,7 +106,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rows, names = self._check_data(X)
         plan = self._plan(rows.shape[0])
         preprocessing = fit_preprocessing(
-            rows, self.n_inputs, plan.generator, standardize=bool(self.standardize), names=names
+            rows, self.n_inputs, plan.generator, standardize=bool(self.standardize), names=names, metric=self.metric
         )
         inputs = Inputs(rows, preprocessing)
         network = self._make_network(inputs.shape[1], plan.generator).to(plan.device)
@@ -368,8 +369,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def history_(self) -> dict[str, list[Any]]:
         """How training went, by epoch."""
         check_is_fitted(self)
-        history = self.map_.history
-        return {name: list(getattr(history, name)) for name in ("loss", "learning_rate", "refined")}
+        return {name: list(getattr(self.map_.history, name)) for name in ("loss", "learning_rate", "refined")}
 
     @property
     def n_iter_(self) -> int:

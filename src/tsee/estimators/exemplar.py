@@ -14,6 +14,7 @@ from tsee.data import check_rows
 from tsee.estimators.base import ParametricMap
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
+from tsee.metric import metric_of
 from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.preprocessing import Inputs
 from tsee.progress import progress_bar
@@ -91,7 +92,7 @@ class ExemplarMap(ParametricMap):
         if self.exemplars == "points":
             wanted = min(AUTO_POINTS, plan.n_rows) if self.n_exemplars is None else self.n_exemplars
             indices = choose_points(plan.n_rows, wanted, plan.generator)
-            exemplars = Exemplars(take(inputs, indices), indices)
+            exemplars = Exemplars(take(inputs, indices), indices, metric=metric_of(self.metric))
         else:
             automatic = AUTO_CENTERS if self.contrast == "sampled" else AUTO_CENTERS_OF_SLOW_FORMS
             wanted = min(automatic, max(2, plan.n_rows // 2)) if self.n_exemplars is None else self.n_exemplars

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tsee.data import blocks_in_cache
+from tsee.metric import Metric, euclidean
 
 __all__ = ["large_shape", "principal_plane", "turned"]
 
@@ -29,13 +30,15 @@ MARGIN = 0.01
 MAX_COVARIANCE = 2048
 
 
-def large_shape(inputs: Tensor, n_components: int) -> Tensor:
+def large_shape(inputs: Tensor, n_components: int, metric: Metric = euclidean) -> Tensor:
     """A picture of all rows in which distances are as near as possible to the distances in the data.
 
     Parameters
     ----------
     inputs : Tensor of shape (n, d)
     n_components : int
+    metric : Metric, default `euclidean`
+        The distances in the data.
 
     Returns
     -------
@@ -46,10 +49,10 @@ def large_shape(inputs: Tensor, n_components: int) -> Tensor:
     plane = principal_plane(inputs, n_components)
     chosen = _spaced(len(inputs), LANDMARKS)
     landmarks, on_plane = inputs[chosen], plane[chosen]
-    distances = torch.cdist(landmarks, landmarks)
+    distances = metric.lengths(landmarks, landmarks)
     scaled = _scaled(distances, on_plane)
     if _agreement(distances, scaled) > _agreement(distances, on_plane) + MARGIN:
-        plane = turned(_placed(inputs, landmarks, scaled), plane)
+        plane = turned(_placed(inputs, landmarks, scaled, metric), plane)
     centered = plane - plane.mean(0)
     size = centered.square().sum(1).mean().sqrt()
     return centered / size if size > 0 else torch.zeros_like(centered)
@@ -110,11 +113,11 @@ def _scaled(distances: Tensor, positions: Tensor) -> Tensor:
     return positions
 
 
-def _placed(inputs: Tensor, landmarks: Tensor, scaled: Tensor) -> Tensor:
+def _placed(inputs: Tensor, landmarks: Tensor, scaled: Tensor, metric: Metric) -> Tensor:
     """Positions of rows with little stress among landmarks, from the position of the nearest."""
     parts = []
     for rows in blocks_in_cache(len(inputs), len(landmarks)):
-        distances = torch.cdist(inputs[rows], landmarks)
+        distances = metric.lengths(inputs[rows], landmarks)
         nearest = scaled[distances.argmin(1)]
         # Toward the middle, because a position on a landmark would not be pushed away from it.
         positions = nearest + (scaled.mean(0) - nearest) * 1e-3

@@ -33,7 +33,7 @@ class Neighborhoods:
     ) -> None:
         self.exemplars, self.start = exemplars, start
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
-        self._index = build_index(exemplars.inputs, n_neighbors)
+        self._index = build_index(exemplars.inputs, n_neighbors, exemplars.metric)
         self._remembered = None
         if remember:
             shape = (len(exemplars), n_neighbors)
