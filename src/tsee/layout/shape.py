@@ -17,7 +17,7 @@ from torch import Tensor
 from tsee.data import blocks_in_cache
 from tsee.metric import Metric, euclidean
 
-__all__ = ["large_shape", "principal_plane", "turned"]
+__all__ = ["classical_scaling", "large_shape", "principal_plane", "turned"]
 
 # Rows, evenly spaced, that are scaled together, and updates of their positions and of the other rows'.
 LANDMARKS = 500
@@ -46,13 +46,17 @@ def large_shape(inputs: Tensor, n_components: int, metric: Metric = euclidean) -
         Centered, with a mean squared length of 1, and turned so that the first axes are the principal axes. All zeros
         if all rows are the same.
     """
-    plane = principal_plane(inputs, n_components)
     chosen = _spaced(len(inputs), LANDMARKS)
-    landmarks, on_plane = inputs[chosen], plane[chosen]
+    landmarks = inputs[chosen]
     distances = metric.lengths(landmarks, landmarks)
-    scaled = _scaled(distances, on_plane)
-    if _agreement(distances, scaled) > _agreement(distances, on_plane) + MARGIN:
-        plane = turned(_placed(inputs, landmarks, scaled, metric), plane)
+    if metric is euclidean:
+        plane = principal_plane(inputs, n_components)
+        scaled = _scaled(distances, plane[chosen])
+        if _agreement(distances, scaled) > _agreement(distances, plane[chosen]) + MARGIN:
+            plane = turned(_placed(inputs, landmarks, scaled, metric), plane)
+    else:  # it has no axes
+        scaled = _scaled(distances, classical_scaling(distances, n_components))
+        plane = _placed(inputs, landmarks, scaled, metric)
     centered = plane - plane.mean(0)
     size = centered.square().sum(1).mean().sqrt()
     return centered / size if size > 0 else torch.zeros_like(centered)
@@ -71,6 +75,21 @@ def principal_plane(inputs: Tensor, n_components: int) -> Tensor:
     plane = centered.new_zeros(n, n_components)
     plane[:, : axes.shape[1]] = centered @ (axes * signs).float()
     return plane
+
+
+def classical_scaling(distances: Tensor, n_components: int) -> Tensor:
+    r"""The positions whose products are nearest to :math:`-\frac12 J D^2 J`, with J as the centering (Torgerson, 1952).
+
+    The largest coordinate along each axis is positive.
+    """
+    squares = distances.double().square()
+    products = -(squares - squares.mean(0) - squares.mean(1, keepdim=True) + squares.mean()) / 2
+    values, vectors = torch.linalg.eigh(products)
+    axes = vectors.flip(1)[:, :n_components] * values.flip(0)[:n_components].clamp_min(0).sqrt()
+    signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
+    positions = distances.new_zeros(len(distances), n_components)
+    positions[:, : axes.shape[1]] = (axes * signs).to(distances.dtype)
+    return positions
 
 
 def turned(positions: Tensor, reference: Tensor) -> Tensor:

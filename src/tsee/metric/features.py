@@ -109,9 +109,12 @@ class Jaccard(_OfFeatures):
 
     def lengths_of(self, queries: Prepared, candidates: Prepared) -> Tensor:
         common = _common(queries, candidates)
-        either = queries.norms[:, None] + candidates.norms - common
-        # Without features on either side, 0 / 0 becomes 1 / 1.
-        return 1 - common.add_(either == 0).div_(either.clamp_min_(1))
+        either = torch.sub(candidates.norms, common).add_(queries.norms[:, None])
+        lengths = common.div_(either).neg_().add_(1)
+        empty = queries.norms == 0
+        if bool(empty.any()):  # without features on either side, 0 / 0 is not a number
+            lengths[empty] = (candidates.norms > 0).to(lengths.dtype)
+        return lengths
 
     def exact(self, rows: Tensor, others: Tensor) -> Tensor:
         dtype, rows, others = rows.dtype, rows != 0, others != 0

@@ -96,12 +96,17 @@ class ComparedRows:
 
     def power_of_two(self) -> float:
         """The power of two nearest to the root mean square of all values, 1 if all are zero. A collective."""
-        largest = all_max(max(float(np.abs(self[rows]).max()) for rows in blocks(self.shape[0])))
+        found = [_largest_and_squares(self[rows]) for rows in blocks(self.shape[0])]
+        largest = all_max(max(unit for unit, _ in found))
         if largest == 0:
             return 1.0
-        # In units of the largest value, so that no square overflows or vanishes.
-        squares = torch.zeros((), dtype=torch.float64)
-        for rows in blocks(self.shape[0]):
-            squares += float(np.square(self[rows] / largest, dtype=np.float64).sum())
+        squares = torch.tensor(sum(total * (unit / largest) ** 2 for unit, total in found), dtype=torch.float64)
         mean = float(all_sum(squares)) / (all_sum(self.shape[0]) * self.shape[1])
         return 2.0 ** round(math.log2(largest) + math.log2(mean) / 2)
+
+
+def _largest_and_squares(block: np.ndarray) -> tuple[float, float]:
+    """The largest absolute value, and the sum of all squares in units of it: none overflows or vanishes."""
+    largest = float(np.abs(block).max())
+    scaled = block.ravel() / (largest or 1)
+    return largest, float(np.einsum("i,i->", scaled, scaled, dtype=np.float64))
