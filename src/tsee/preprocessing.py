@@ -54,8 +54,7 @@ FALLING_SHARE = 0.9
 class Preprocessing:
     r"""The map :math:`u = B^T \frac{x - \mu}{s \sigma}` from a row to the network's inputs.
 
-    For the cosine and the correlation, x is the row at unit length (`compared_rows`). Otherwise it is the row itself,
-    and the map is affine.
+    where x is the row, at unit length for the cosine and the correlation (`compared_rows`).
 
     Attributes
     ----------
