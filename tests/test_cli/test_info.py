@@ -14,6 +14,7 @@ def test_info(run, model):
     assert lines["method"] == "dt-see"
     assert lines["rows"] == lines["exemplars"] == "90"
     assert lines["features"] == "4, 'width' to 'weight'"
+    assert lines["inputs"] == "4"
     assert lines["parameters"] == "hidden_layers=[8], max_epochs=1, random_state=0, refinement=5"
     assert lines["placement"] == tsee.load(model).map_.placement
     assert lines["saved"].endswith(f" by tsee {tsee.__version__}")

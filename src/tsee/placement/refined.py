@@ -9,7 +9,7 @@ from tsee.affinities import gaussian
 from tsee.data import blocks, pad_rows
 from tsee.neighbors import Index
 
-__all__ = ["neighbor_weights", "refined_positions", "settle"]
+__all__ = ["neighbor_weights", "precision_among", "refined_positions", "settle"]
 
 # The nearest exemplars that a row's position depends on.
 NEIGHBORS = 20
@@ -22,8 +22,11 @@ SETTLED_ROWS = 4096
 # are then within five ten-thousandths of the map's extent of where more iterations would bring them.
 SETTLING = (1.5, 1.5, 1.5, 1.5, 1.5, 1.0)
 # The precision of the Gaussian weights, in units of the gap between a row's nearest neighbor and the one a third down
-# the list. A smaller one keeps more neighbors; a larger one puts a row nearer to its very nearest neighbor.
+# the list. A smaller one keeps more neighbors; a larger one puts a row nearer to its very nearest neighbor. Among fewer
+# exemplars than this, the same number of neighbors reaches farther, across the borders of small groups, so the
+# precision grows.
 PRECISION = 2.2
+MANY_EXEMPLARS, GROWTH = 2**14, 1 / 8
 
 
 @torch.inference_mode()
@@ -43,13 +46,13 @@ def refined_positions(inputs: Tensor, index: Index, positions: Tensor) -> Tensor
     Tensor of shape (n, h)
         NaN for a row too far away for a distance.
     """
-    k = min(NEIGHBORS, len(index.rows))
+    k, precision = min(NEIGHBORS, len(index.rows)), precision_among(len(index.rows))
     found = torch.empty((len(inputs), positions.shape[1]))
     nearby = index.query(inputs, k)
     for rows in blocks(len(inputs), SETTLED_ROWS):
         # Padded: sums over few rows can be taken in another order than sums over many.
         indices, distances = (pad_rows(part[rows]) for part in nearby)
-        settled = settle(positions[indices], neighbor_weights(distances))
+        settled = settle(positions[indices], neighbor_weights(distances, precision))
         itself = distances[:, :1] <= ROUNDING * distances[:, -1:]
         settled = torch.where(itself, positions[indices[:, 0]], settled)
         settled.masked_fill_(torch.isinf(distances[:, :1]), torch.nan)  # too far for a distance
@@ -57,16 +60,30 @@ def refined_positions(inputs: Tensor, index: Index, positions: Tensor) -> Tensor
     return found
 
 
-def neighbor_weights(squared_distances: Tensor) -> Tensor:
+def precision_among(n_exemplars: int) -> float:
+    """The precision of `neighbor_weights` among this many exemplars.
+
+    Examples
+    --------
+    >>> [round(precision_among(n), 2) for n in (60_000, 16_384, 4096, 1000)]
+    [2.2, 2.2, 2.62, 3.12]
+    """
+    return PRECISION * max(1.0, MANY_EXEMPLARS / n_exemplars) ** GROWTH
+
+
+def neighbor_weights(squared_distances: Tensor, precision: float = PRECISION) -> Tensor:
     """The weights of a row's neighbors in its position.
 
-    Their perplexity is about a third of their number if distances grow evenly, and more if distances tie. That is near
-    enough for weights that are not part of the loss, and saves a search for the precision of each row.
+    At a precision of 2.2 their perplexity is about a third of their number if distances grow evenly, and more if
+    distances tie. That is near enough for weights that are not part of the loss, and saves a search for the precision
+    of each row.
 
     Parameters
     ----------
     squared_distances : Tensor of shape (n, k)
         The nearest first. Infinity has no weight.
+    precision : float
+        Of the Gaussian, in units of the gap between the nearest and the one a third down the list.
 
     Returns
     -------
@@ -74,7 +91,7 @@ def neighbor_weights(squared_distances: Tensor) -> Tensor:
         Each row sums to 1.
     """
     gap = squared_distances[:, squared_distances.shape[1] // 3] - squared_distances[:, 0]
-    return gaussian(squared_distances, PRECISION / gap.clamp(1e-30, 1e30))
+    return gaussian(squared_distances, precision / gap.clamp(1e-30, 1e30))
 
 
 def settle(neighbors: Tensor, probabilities: Tensor) -> Tensor:
