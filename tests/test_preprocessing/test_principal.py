@@ -108,3 +108,14 @@ def test_a_map_says_how_many_inputs_it_has_and_keeps_them(tmp_path):
 def test_more_inputs_than_rows_are_not_made():
     assert fitted(FLAT[:30]).n_inputs == 29
     assert fitted(FLAT[:60]).n_inputs in (50, 59)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_axes_of_sparse_rows_are_those_of_dense_rows(standardize, monkeypatch):
+    monkeypatch.setattr(principal, "MAX_COVARIANCE", 100)
+    X = np.where(BETWEEN > 0.5, BETWEEN + 3, 0)
+    found = [
+        Inputs(rows, fit_preprocessing(rows, 20, torch.Generator().manual_seed(0), standardize=standardize))[:]
+        for rows in (X, scipy.sparse.csr_matrix(X))
+    ]
+    torch.testing.assert_close(*found, atol=1e-4, rtol=1e-4)

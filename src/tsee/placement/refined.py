@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from tsee.affinities import gaussian
 from tsee.data import blocks, pad_rows
 from tsee.neighbors import Index
 
-__all__ = ["neighbor_weights", "precision_among", "refined_positions", "settle"]
+__all__ = ["among_neighbors", "neighbor_weights", "precision_among", "refined_positions", "settle"]
 
 # The nearest exemplars that a row's position depends on.
 NEIGHBORS = 20
@@ -46,18 +47,37 @@ def refined_positions(inputs: Tensor, index: Index, positions: Tensor) -> Tensor
     Tensor of shape (n, h)
         NaN for a row too far away for a distance.
     """
-    k, precision = min(NEIGHBORS, len(index.rows)), precision_among(len(index.rows))
+    k = min(NEIGHBORS, len(index.rows))
     found = torch.empty((len(inputs), positions.shape[1]))
     nearby = index.query(inputs, k)
     for rows in blocks(len(inputs), SETTLED_ROWS):
         # Padded: sums over few rows can be taken in another order than sums over many.
         indices, distances = (pad_rows(part[rows]) for part in nearby)
-        settled = settle(positions[indices], neighbor_weights(distances, precision))
-        itself = distances[:, :1] <= ROUNDING * distances[:, -1:]
-        settled = torch.where(itself, positions[indices[:, 0]], settled)
-        settled.masked_fill_(torch.isinf(distances[:, :1]), torch.nan)  # too far for a distance
-        found[rows] = settled[: rows.stop - rows.start]
+        found[rows] = among_neighbors(indices, distances, positions)[: rows.stop - rows.start]
     return found
+
+
+def among_neighbors(indices: Tensor, squared_distances: Tensor, positions: Tensor) -> Tensor:
+    """The position of each row among its nearest exemplars.
+
+    Parameters
+    ----------
+    indices : Tensor of shape (n, k), int64
+        The exemplars nearest to each row, the nearest first.
+    squared_distances : Tensor of shape (n, k)
+        How far they are.
+    positions : Tensor of shape (z, h)
+        The positions of the exemplars.
+
+    Returns
+    -------
+    Tensor of shape (n, h)
+    """
+    weights = neighbor_weights(squared_distances, precision_among(len(positions)))
+    settled = settle(embedding(indices, positions), weights)
+    itself = squared_distances[:, :1] <= ROUNDING * squared_distances[:, -1:]
+    settled = torch.where(itself, embedding(indices[:, 0], positions), settled)
+    return settled.masked_fill_(torch.isinf(squared_distances[:, :1]), torch.nan)  # too far for a distance
 
 
 def precision_among(n_exemplars: int) -> float:
