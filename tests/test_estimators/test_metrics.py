@@ -212,3 +212,16 @@ def test_two_processes_compare_rows_as_one(tmp_path, peers):
         extent = np.ptp(alone[name])
         away = np.linalg.norm(together[name] - alone[name], axis=1)
         assert np.median(away) < 0.02 * extent, name
+
+
+def test_more_features_than_rows():
+    """A projection then has fewer axes than the network has inputs."""
+    X = np.random.default_rng(0).random((60, 300)) < 0.1
+    see = quick(DtSEE, metric="jaccard", perplexity=5).fit(X)
+    assert see.network_.config["n_inputs"] == 300
+    for placement in ("refined", "forward"):
+        assert np.isfinite(see.set_params(placement=placement).transform(X)).all()
+    equal = quick(DtSEE, metric="jaccard", perplexity=5)
+    with pytest.warns(UserWarning, match="All rows of X are equal"):
+        equal.fit(np.ones((30, 300)))
+    assert np.isfinite(equal.set_params(placement="forward").transform(X)).all()
