@@ -2,7 +2,8 @@
 
 The folder has ``train.npy`` and ``test.npy``; ``positions-train.npy`` and ``positions-test.npy`` are written to it. The
 last line of output is a JSON object with seconds and MiB. Methods have their defaults, except for a seed, the number of
-jobs, which is the number of cores, and what their documentation advises: openTSNE gets at most 50 principal components.
+jobs, which is the number of cores, and what their documentation advises: openTSNE gets 50 principal components of more
+than 128 features.
 This file runs in the environment of the peers, so it imports only the method.
 """
 
@@ -50,7 +51,8 @@ def opentsne():
 
     class Estimator:
         def fit_transform(self, X):
-            self.components = PCA(min(50, X.shape[1]), random_state=0).fit(X)
+            few = X.shape[1] <= 128
+            self.components = PCA(X.shape[1] if few else 50, random_state=0).fit(X)
             self.map = TSNE(n_jobs=CORES, random_state=0).fit(self.components.transform(X))
             # Its transform would center the map in place; new rows would then not fit the positions that were returned.
             self.map -= (self.map.max(0) + self.map.min(0)) / 2
@@ -98,6 +100,27 @@ def torchdr():
     return Estimator()
 
 
+def torchdr_encoder():
+    """TorchDR trains a network if it is given one; it has no default, so this one has the layers of tsee's."""
+    import torch
+    import torchdr
+
+    class Estimator:
+        def fit_transform(self, X):
+            torch.manual_seed(0)
+            sizes = (X.shape[1], 256, 256, 256, 2)
+            layers = [torch.nn.Linear(a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+            hidden = [part for layer in layers[:-1] for part in (layer, torch.nn.ReLU())]
+            network = torch.nn.Sequential(*hidden, layers[-1])
+            self.map = torchdr.UMAP(device="cpu", random_state=0, encoder=network, optimizer="Adam", lr=1e-3)
+            return self.map.fit_transform(X)
+
+        def transform(self, X):
+            return self.map.transform(X)
+
+    return Estimator()
+
+
 def sklearn_tsne():
     from sklearn.manifold import TSNE
 
@@ -113,6 +136,7 @@ METHODS = {
     "ParametricUMAP": parametric_umap,
     "ParamRepulsor": paramrepulsor,
     "TorchDR UMAP": torchdr,
+    "TorchDR UMAP, encoder": torchdr_encoder,
     "scikit-learn TSNE": sklearn_tsne,
 }
 

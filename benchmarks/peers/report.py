@@ -27,10 +27,10 @@ INK, OURS, THEIRS = "#333333", "#d1495b", "#5b7b9a"
 
 INTRODUCTION = """# tsee and its peers
 
-Each method ran with its defaults, and openTSNE with at most 50 principal components as its documentation advises, on
-{cores} cores without a GPU, in its own process, one after the other. `make bench`
-repeats the runs, which are kept in [peers.json](../benchmarks/results/peers.json); `python benchmarks/peers/run.py
-report` only writes this page.
+Each method ran with its defaults, and openTSNE with 50 principal components of more than 128 features, as its
+documentation advises, on {cores} cores without a GPU, in its own process, one after the other. TorchDR trains a network
+if it is given one ("encoder"); it got 256-256-256. `make bench` repeats the runs, which are kept in
+[peers.json](../benchmarks/results/peers.json); `python benchmarks/peers/run.py report` only writes this page.
 
 - An error is the error of k-NN on the map. A held-out row is compared with the training rows, a training row with the
   other training rows.

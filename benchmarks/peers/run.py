@@ -31,7 +31,16 @@ import sets  # noqa: E402 - beside this folder
 
 RESULT = HERE.parent / "results" / "peers.json"
 OURS = ["tsee", "tsee, fast"]
-PEERS = ["PaCMAP", "umap-learn", "openTSNE", "ParametricUMAP", "ParamRepulsor", "TorchDR UMAP", "scikit-learn TSNE"]
+PEERS = [
+    "PaCMAP",
+    "umap-learn",
+    "openTSNE",
+    "ParametricUMAP",
+    "ParamRepulsor",
+    "TorchDR UMAP",
+    "TorchDR UMAP, encoder",
+    "scikit-learn TSNE",
+]
 DATA = ["mnist", "fashion", "words", "sentences", "mammoth", "genomes", "cells-10000", "cells-100000", "cells-1000000"]
 NEW_ROWS = 10_000
 LIMIT_SECONDS = 3600
