@@ -261,3 +261,14 @@ def test_data_on_disk_whose_positions_are_not_kept(anndata, cells, counts, tmp_p
         np.testing.assert_array_equal(data.obsm["X_tsee"], see.transform(pd.DataFrame(counts, columns=GENES)))
     finally:
         data.file.close()
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
+def test_the_metric_is_a_parameter(cells, counts, form):
+    data = cells(form(counts))
+    see = embed(data, metric="cosine", **QUICK)
+    assert data.uns["tsee"]["params"]["metric"] == "cosine"
+    np.testing.assert_allclose(data.obsm["X_tsee"], map_of(counts, metric="cosine"), atol=1e-5)
+    deeper = cells(form(3 * counts[:20]))  # the same cells, counted more deeply
+    place(deeper, see)
+    np.testing.assert_allclose(deeper.obsm["X_tsee"], data.obsm["X_tsee"][:20], atol=1e-4)

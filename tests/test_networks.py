@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tsee.networks import ACTIVATIONS, DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded
+from tsee.networks import ACTIVATIONS, DeepNetwork, FlatteningNetwork, HighOrderNetwork, folded, put_before
 
 
 def generator(seed=0):
@@ -148,3 +148,14 @@ def test_only_float32_is_made_quick(dtype):
     exact = network(x)
     network.quick = True
     assert torch.equal(network(x), exact)
+
+
+@pytest.mark.parametrize("make", [lambda: DeepNetwork(5, 2, (7, 6)), lambda: HighOrderNetwork(5, 2, 7, 6)])
+def test_what_is_put_before_a_network_is_multiplied_into_it(make):
+    x = torch.randn(30, 12, generator=generator(1), dtype=torch.float64)
+    weight, bias = (torch.randn(*shape, generator=generator(2), dtype=torch.float64) for shape in ((12, 5), (5,)))
+    for network in (make().double(), FlatteningNetwork(make().double(), 1)):
+        expected = network(x @ weight + bias)
+        put_before(network, weight, bias)
+        torch.testing.assert_close(network.double()(x), expected, rtol=1e-5, atol=1e-5)
+    assert network.flat().config["n_inputs"] == 12

@@ -139,7 +139,7 @@ def joint_probabilities(X: Tensor, perplexity: float, metric: Metric = euclidean
     joint = torch.zeros(n, n, dtype=X.dtype, device=doubled.device)
     for block in blocks_in_cache(len(X), n):
         own = slice(start + block.start, start + block.stop)
-        distances = metric.scores(rows[own], rows).add_(rows.norms[own, None]).clamp_min_(0)
+        distances = metric.distances(rows[own], rows)
         distances[:, own].fill_diagonal_(torch.inf)
         conditional = conditional_probabilities(distances, perplexity).div_(2 * n).to(X.dtype)
         joint[own] += conditional

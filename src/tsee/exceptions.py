@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 __all__ = [
     "CheckpointError",
@@ -16,6 +18,7 @@ __all__ = [
     "TrainingWarning",
     "UndefinedMeasureError",
     "UnnamedColumnsError",
+    "rows_from",
     "warn",
 ]
 
@@ -60,6 +63,15 @@ class RowError(ValueError):
 
     def __str__(self) -> str:
         return f"Row {self.row} of X {self.problem}"
+
+
+@contextmanager
+def rows_from(start: int) -> Iterator[None]:
+    """Count the row of a `RowError` from the first row of X: the block at hand begins with row ``start``."""
+    try:
+        yield
+    except RowError as error:
+        raise RowError(start + error.row, error.problem) from None
 
 
 class ModelError(ValueError):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tsee.distributed import all_offset, all_sum
-from tsee.metric import Metric, euclidean
+from tsee.metric import Metric, ProductMetric, euclidean
 from tsee.neighbors import Index, build_index
 
 __all__ = ["Centers", "Exemplars", "choose_centers", "choose_points", "take", "take_own"]
@@ -94,7 +94,7 @@ def choose_centers(
     n_iterations: int = 10,
     generator: torch.Generator,
     device: str | torch.device = "cpu",
-    metric: Metric = euclidean,
+    metric: ProductMetric = euclidean,
     progress: Callable[[int], None] | None = None,
 ) -> Centers:
     """The centers of a fixed number of k-means updates, as in the paper.
@@ -130,7 +130,7 @@ def choose_centers(
     device : str or torch.device
         The device that computes distances. The CPU adds up rows in their order, in float64, so that the sums are
         the same in every run.
-    metric : Metric, default `euclidean`
+    metric : ProductMetric, default `euclidean`
         The distance by which rows choose their centers.
     progress : callable, optional
         Called after each update with the number of updates made.
@@ -177,7 +177,7 @@ def _kmeans(
     E: Tensor,
     n_iterations: int,
     device: torch.device,
-    metric: Metric,
+    metric: ProductMetric,
     progress: Callable[[int], None] | None = None,
 ) -> Centers:
     """k-means updates from the centers ``E``, and the last assignment."""
@@ -201,7 +201,7 @@ def _kmeans(
     return Centers(positions, counts, float(clusters.squared.sum(dtype=torch.float64)))
 
 
-def _assign(X: Rows, E: Tensor, device: torch.device, metric: Metric) -> _Clusters:
+def _assign(X: Rows, E: Tensor, device: torch.device, metric: ProductMetric) -> _Clusters:
     start, n = all_offset(X.shape[0])
     labels = torch.zeros(n, dtype=torch.int64)
     squared = torch.zeros(n)
@@ -237,7 +237,7 @@ def _refill(X: Rows, E: Tensor, clusters: _Clusters) -> Tensor:
 
 
 def _candidates(
-    X: Rows, n_exemplars: int, generator: torch.Generator, device: torch.device, metric: Metric
+    X: Rows, n_exemplars: int, generator: torch.Generator, device: torch.device, metric: ProductMetric
 ) -> tuple[Tensor, Tensor]:
     """Distinct rows drawn in rounds, by the squared distance to earlier ones, and how many rows are nearest to each.
 
@@ -269,7 +269,12 @@ def _candidates(
 
 
 def _kmeans_plusplus(
-    C: Tensor, weights: Tensor, n_exemplars: int, generator: torch.Generator, device: torch.device, metric: Metric
+    C: Tensor,
+    weights: Tensor,
+    n_exemplars: int,
+    generator: torch.Generator,
+    device: torch.device,
+    metric: ProductMetric,
 ) -> Tensor:
     """Greedy k-means++: draws a few points by ``w d^2`` and keeps the one that lowers ``sum w d^2`` most."""
     candidates = metric.prepare(C, metric.origin(C)).to(device)
@@ -334,7 +339,7 @@ def take_own(X: Rows, indices: Tensor) -> Tensor:
     return taken
 
 
-def _nearest_of(E: Tensor, device: torch.device, metric: Metric) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+def _nearest_of(E: Tensor, device: torch.device, metric: ProductMetric) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """A function of a block of rows: the nearest row of ``E`` to each, and the squared distance to it."""
     E = E.to(device)
     origin = E.median(0).values  # not the mean, which empty centers far away would drag along
@@ -360,11 +365,14 @@ class Exemplars:
         Which rows of ``fit`` they are, numbered over all processes, in ascending order. None for k-means centers.
     positions : Tensor of shape (z, h), float32, or None
         Where they are on the map; None until they are known.
+    metric : Metric, default `euclidean`
+        How rows are compared with them.
     """
 
     inputs: Tensor
     indices: Tensor | None = None
     positions: Tensor | None = None
+    metric: Metric = euclidean
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -376,7 +384,7 @@ class Exemplars:
     @cached_property
     def index(self) -> Index:
         """The index that finds the nearest exemplars of a row, made when first needed."""
-        return build_index(self.inputs, FEW_NEIGHBORS)
+        return build_index(self.inputs, FEW_NEIGHBORS, self.metric)
 
     def own(self, rows: slice, start: int = 0) -> Tensor | None:
         """For each row of a slice, the exemplar that the row itself is, or -1. None if exemplars are centers.

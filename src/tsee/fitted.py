@@ -16,9 +16,9 @@ from torch import Tensor, nn
 import tsee.threads  # noqa: F401 - forked processes are safe from here on
 from tsee.data import blocks, check_matrix, dense
 from tsee.distributed import all_gather
-from tsee.exceptions import ModelError, RowError
+from tsee.exceptions import ModelError, RowError, rows_from
 from tsee.exemplars import Exemplars
-from tsee.neighbors import ExactIndex, Index
+from tsee.metric import metric_of
 from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
@@ -208,9 +208,8 @@ class FittedMap:
         reference = None
         if (exemplars := fitted.exemplars) is not None:
             indices = None if exemplars.indices is None else subsample(exemplars.indices)
-            fewer = Exemplars(subsample(exemplars.inputs), indices)
-            usual = fitted._usual_distances(X, start, exemplars, exemplars.index)
-            reference = NoveltyReference(usual, fitted._usual_distances(X, start, fewer, ExactIndex(fewer.inputs)))
+            fewer = Exemplars(subsample(exemplars.inputs), indices, metric=exemplars.metric)
+            reference = NoveltyReference(*(fitted._usual_distances(X, start, those) for those in (exemplars, fewer)))
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -227,6 +226,7 @@ class FittedMap:
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "network": {"kind": kind, "config": self.network.config if ours else None},
             "scale": preprocessing.scale,
+            "metric": preprocessing.metric,
             "perplexity": self.perplexity,
             "placement": self.placement,
             "history": {
@@ -285,10 +285,14 @@ class FittedMap:
         prefix = "network."
         loaded.load_state_dict({name[len(prefix) :]: t for name, t in tensors.items() if name.startswith(prefix)})
         arrays = {name: t.numpy() for name, t in tensors.items() if name.startswith("preprocessing.")}
+        metric = description.get("metric", "euclidean")  # a model that was saved before there was a choice
         exemplars = reference = None
         if "exemplars.inputs" in tensors:
             exemplars = Exemplars(
-                tensors["exemplars.inputs"], tensors.get("exemplars.indices"), tensors["exemplars.positions"]
+                tensors["exemplars.inputs"],
+                tensors.get("exemplars.indices"),
+                tensors["exemplars.positions"],
+                metric_of(metric),
             )
             reference = NoveltyReference(tensors["novelty.distances"], tensors["novelty.subsample_distances"])
         names, history = description["feature_names"], description["history"]
@@ -302,6 +306,7 @@ class FittedMap:
                 scale=float(description["scale"]),
                 basis=arrays.get("preprocessing.basis"),
                 spread=arrays.get("preprocessing.spread"),
+                metric=metric,
             ),
             network=loaded.to(device).eval(),
             perplexity=float(description["perplexity"]),
@@ -334,19 +339,20 @@ class FittedMap:
             positions[others.numpy()] = self.place_inputs(inputs[rows][others], how).numpy()
         return positions
 
-    def _usual_distances(self, X: Any, start: int, exemplars: Exemplars, index: Index) -> Tensor:
+    def _usual_distances(self, X: Any, start: int, exemplars: Exemplars) -> Tensor:
         """How far a sample of the rows of ``fit`` of all processes are from exemplars, in ascending order."""
         parts = [exemplars.own(rows, start) for rows in sample_slices(X.shape[0])]
         own = None if exemplars.indices is None else torch.cat([part for part in parts if part is not None])
         inside_and_outside = self._inside_and_outside(X, sample_slices(X.shape[0]))
-        return all_gather(exemplar_distances(*inside_and_outside, index, own)).sort().values
+        return all_gather(exemplar_distances(*inside_and_outside, exemplars.index, own)).sort().values
 
     def _inside_and_outside(self, X: Any, parts: Iterable[slice]) -> tuple[Tensor, Tensor]:
         """The inputs of rows, and the squared length of the part of each row that they leave out."""
         inside, outside = [], []
         for rows in parts:
             block = dense(X, rows)
-            inside.append(self.preprocessing(block))
+            with rows_from(rows.start):
+                inside.append(self.preprocessing(block))
             outside.append(self.preprocessing.outside(block, inside[-1]))
         return torch.cat(inside), torch.cat(outside)
 

@@ -8,7 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["ACTIVATIONS", "NORMALIZATIONS", "DeepNetwork", "FlatteningNetwork", "HighOrderNetwork", "Network", "folded"]
+__all__ = [
+    "ACTIVATIONS",
+    "NORMALIZATIONS",
+    "DeepNetwork",
+    "FlatteningNetwork",
+    "HighOrderNetwork",
+    "Network",
+    "folded",
+    "put_before",
+]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -226,6 +235,32 @@ def folded(network: nn.Module) -> nn.Module:
         plain.factors = network.factors
         plain.mixing = fuse(network.mixing, network.hidden_norm[0])
     return plain.eval()
+
+
+def put_before(network: nn.Module, weight: Tensor, bias: Tensor) -> None:
+    """Make a network of tsee compute ``network(x @ weight + bias)``, multiplied into its first layer.
+
+    Parameters
+    ----------
+    network : DeepNetwork, HighOrderNetwork or FlatteningNetwork
+        With at least one hidden layer. Changed in place.
+    weight : Tensor of shape (more inputs, inputs of the network)
+    bias : Tensor of shape (inputs of the network,)
+    """
+    if isinstance(network, FlatteningNetwork):
+        network = network.network
+    assert isinstance(network, DeepNetwork | HighOrderNetwork)
+    first: Any = network.layers[0] if isinstance(network, DeepNetwork) else network.factors
+    wider = nn.utils.skip_init(nn.Linear, len(weight), first.out_features).to(first.weight.device)
+    own = first.weight.detach().double().cpu()
+    with torch.no_grad():
+        wider.weight.copy_(own @ weight.double().T)
+        wider.bias.copy_(first.bias.detach().double().cpu() + own @ bias.double())
+    if isinstance(network, DeepNetwork):
+        network.layers[0] = wider
+    else:
+        network.factors = wider
+    network.config["n_inputs"] = len(weight)
 
 
 def _linear(n_inputs: int, n_outputs: int, generator: torch.Generator | None, bias: bool = True) -> nn.Linear:

@@ -103,6 +103,7 @@ VALUES = {
     "activation": "tanh",
     "checkpoint": "state",
     "standardize": "true",
+    "metric": "cosine",
 }
 
 

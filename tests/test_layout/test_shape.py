@@ -1,12 +1,14 @@
 """The large shape of the data: the principal plane, or a scaling with less stress."""
 
 import numpy as np
+import pytest
 import torch
 from sklearn.decomposition import PCA
 
 from tests.test_layout.naive import clusters
 from tsee.layout import large_shape
-from tsee.layout.shape import _scaled, principal_plane, turned
+from tsee.layout.shape import _scaled, classical_scaling, landmark_plane, principal_plane, turned
+from tsee.metric import euclidean, metric_of
 from tsee.metrics import distance_correlation, map_disparity
 
 
@@ -72,3 +74,39 @@ def test_landmarks_and_rows_that_coincide_stay_near_the_others():
 def test_rows_that_are_all_the_same_have_no_shape():
     assert torch.equal(large_shape(torch.ones(20, 5), 2), torch.zeros(20, 2))
     assert large_shape(torch.randn(15, 1), 3).shape == (15, 3)
+
+
+def test_classical_scaling_finds_what_has_such_distances():
+    X = clusters(200, 10.0)
+    found = classical_scaling(torch.cdist(X, X), 2)
+    torch.testing.assert_close(torch.cdist(found, found), torch.cdist(X, X), rtol=1e-3, atol=1e-2)
+    flat = classical_scaling(torch.cdist(X[:2], X[:2]), 3)  # fewer points than dimensions
+    torch.testing.assert_close(torch.cdist(flat, flat), torch.cdist(X[:2], X[:2]), rtol=1e-3, atol=1e-3)
+    assert not classical_scaling(torch.zeros(5, 5), 2).any()
+
+
+def test_the_shape_has_the_distances_of_the_metric():
+    """In a space with a few columns of far larger numbers, which only the Euclidean metric looks at."""
+    generator = torch.Generator().manual_seed(0)
+    bits = (torch.rand(8, 300, generator=generator) < 0.2).float().repeat_interleave(100, 0)
+    X = torch.where(torch.rand(bits.shape, generator=generator) < 0.02, 1 - bits, bits)
+    X[:, :2] *= 50  # of no account to Jaccard
+    metric = metric_of("jaccard")
+    lengths = metric.lengths(X, X).numpy()
+    found = {name: large_shape(X, 2, metric_of(name)).numpy() for name in ("euclidean", "jaccard")}
+    upper = np.triu_indices(len(X), 1)
+    agreement = {
+        name: np.corrcoef(lengths[upper], np.linalg.norm(shape[:, None] - shape, axis=2)[upper])[0, 1]
+        for name, shape in found.items()
+    }
+    assert agreement["jaccard"] > agreement["euclidean"] + 0.1
+    assert np.allclose(found["jaccard"].mean(0), 0, atol=1e-4)
+    assert np.square(found["jaccard"]).sum(1).mean() == pytest.approx(1, rel=1e-4)
+
+
+def test_beside_landmarks_rows_lie_as_on_the_principal_plane():
+    X = torch.randn(300, 6, generator=torch.Generator().manual_seed(0)) * torch.tensor([5.0, 3, 0.1, 0.1, 0.1, 0.1])
+    landmarks = X[:120]
+    found = landmark_plane(X, landmarks, torch.cdist(landmarks, landmarks), 2, euclidean)
+    torch.testing.assert_close(found[:120], classical_scaling(torch.cdist(landmarks, landmarks), 2), rtol=0, atol=1e-3)
+    assert map_disparity(found.numpy(), principal_plane(X, 2).numpy()) < 1e-3

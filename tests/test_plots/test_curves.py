@@ -114,3 +114,12 @@ def test_bad_input_of_knn(change, message, make_map):
 def test_bad_input_of_quality():
     with pytest.raises(ValueError, match="X_test and maps_test must be given together"):
         plots.quality_curve(np.eye(3), np.eye(3), np.eye(3))
+
+
+def test_quality_in_the_metric_of_the_data():
+    generator = np.random.default_rng(0)
+    X, Y = generator.normal(size=(40, 6)), generator.normal(size=(40, 2))
+    (line,) = plots.quality_curve(X, Y, k=[3, 9], metric="cosine").lines
+    scores = quality_score(X, Y, k=[3, 9], metric="cosine")
+    assert list(line.get_ydata()) == pytest.approx([100 * score for score in scores.values()])
+    assert scores != quality_score(X, Y, k=[3, 9])

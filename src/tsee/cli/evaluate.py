@@ -82,6 +82,8 @@ def evaluate(
     With three classes or more in --label, the centroid measures say the same of the middles of the classes: how many of
     a class's nearest classes are kept, which of two classes is nearer to a third, and whether far classes are far.
 
+    Rows of DATA are compared by the --metric of MODEL, and positions on the map by their Euclidean distance.
+
     All except the k-NN error are measured on at most 5,000 rows, drawn at random but always the same, and the distance
     correlation on 2,000 of them.
     """

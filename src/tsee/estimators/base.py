@@ -8,7 +8,7 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from tsee.distributed import all_agree, watched_peers
 from tsee.estimators.networks import check_network
 from tsee.estimators.parameters import NOT_LEARNED, check_parameters, shared_facts
 from tsee.estimators.properties import FittedProperties
+from tsee.estimators.showing import Shown
 from tsee.exceptions import DataWarning, ModelError, warn
 from tsee.exemplars import Exemplars
 from tsee.files.rows import Rows
@@ -37,19 +38,17 @@ from tsee.training.plan import Plan, resolve_device
 from tsee.training.reading import read_batches
 from tsee.training.stages import Session, Stage, Train, run_stages
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 __all__ = ["ParametricMap"]
 
 
-class ParametricMap(FittedProperties, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer that places rows with a trained network; subclasses name the network and the objective."""
 
     # The smallest number of automatic batches per epoch, unless their sizes would be out of bounds.
     _n_batches: ClassVar[int]
 
     n_components: int
+    metric: str
     n_inputs: int | Literal["auto"] | None
     standardize: bool
     spare_dimensions: int
@@ -70,6 +69,14 @@ class ParametricMap(FittedProperties, ClassNamePrefixFeaturesOutMixin, Transform
 
     def _make_network(self, n_inputs: int, generator: torch.Generator) -> nn.Module:
         raise NotImplementedError
+
+    def _n_seen(self, n_inputs: int) -> int:
+        """How many numbers of a row the network is trained on."""
+        return n_inputs
+
+    def _on_inputs(self, network: nn.Module, objective: Objective) -> nn.Module:
+        """The trained network as a function of all inputs."""
+        return network
 
     def _choose_exemplars(self, inputs: Inputs, plan: Plan) -> Exemplars | None:
         return None
@@ -106,11 +113,11 @@ class ParametricMap(FittedProperties, ClassNamePrefixFeaturesOutMixin, Transform
         rows, names = self._check_data(X)
         plan = self._plan(rows.shape[0])
         preprocessing = fit_preprocessing(
-            rows, self.n_inputs, plan.generator, standardize=bool(self.standardize), names=names
+            rows, self.n_inputs, plan.generator, standardize=bool(self.standardize), names=names, metric=self.metric
         )
         inputs = Inputs(rows, preprocessing)
         say(f"{preprocessing.describe()} are the inputs.", verbose=plan.verbose)
-        network = self._make_network(inputs.shape[1], plan.generator).to(plan.device)
+        network = self._make_network(self._n_seen(inputs.shape[1]), plan.generator).to(plan.device)
         check_network(network, inputs[0:2].to(plan.device), self.n_components)
         checkpoint = self._open_checkpoint(plan, rows, preprocessing.mean)
         resumed = None if checkpoint is None else checkpoint.read()
@@ -133,8 +140,11 @@ class ParametricMap(FittedProperties, ClassNamePrefixFeaturesOutMixin, Transform
         with checkpoint or nullcontext(), closing(store):
             session = Session(plan, store, checkpoint, resumed)
             fitted = run_stages(self._stages(objective, plan), fitted, session)
-            fitted = replace(fitted, network=folded(fitted.network))
-            kept = store.columns.get("inputs", inputs) if isinstance(store, MemoryStore) else None
+            fitted = replace(fitted, network=folded(self._on_inputs(fitted.network, objective)))
+            kept: Any = None
+            if isinstance(store, MemoryStore):
+                kept = store.columns.get("inputs", inputs)
+                kept = kept if kept.shape[1] == inputs.shape[1] else inputs  # of rows that were projected
             fitted = fitted.calibrated(rows, plan.start, kept, self._placement)
         if checkpoint is not None:
             checkpoint.finish(complete=fitted.history.complete)
@@ -221,103 +231,6 @@ class ParametricMap(FittedProperties, ClassNamePrefixFeaturesOutMixin, Transform
         """
         check_is_fitted(self)
         return place_rows(self.map_, check_rows(self, X, reset=False), self._placement)
-
-    def to_html(
-        self,
-        path: str | PathLike[str],
-        X: Any = None,
-        *,
-        columns: Any = None,
-        images: Any = None,
-        title: str | None = None,
-    ) -> Path:
-        """Write the map as one HTML file that opens offline, to look at and to drop new rows on.
-
-        Parameters
-        ----------
-        path : str or path
-            The file to write.
-        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features), optional
-            The rows to show. By default the rows of ``fit``.
-        columns : DataFrame or dict of str to array-like of shape (n_samples,), optional
-            Columns that describe the rows; the first one colors the points at the start.
-        images : array-like of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
-            Pictures of the rows.
-        title : str, optional
-            The title.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        See Also
-        --------
-        tsee.explorer.write_map_page : does the work.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from sklearn.datasets import load_digits
-        >>> from tsee import DtSEE
-        >>> digits = load_digits()
-        >>> see = DtSEE(max_epochs=1, random_state=0).fit(digits.data)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     page = see.to_html(f"{folder}/digits.html", columns={"digit": digits.target}, images=digits.images)
-        ...     page.name
-        'digits.html'
-        """
-        from tsee.explorer import write_map_page
-
-        check_is_fitted(self)
-        positions = self.embedding_ if X is None else self.transform(X)
-        return write_map_page(self, positions, path, columns=columns, images=images, title=title)
-
-    def plot(
-        self,
-        labels: Any = None,
-        *,
-        title: str | None = None,
-        ax: Axes | None = None,
-        path: str | PathLike[str] | None = None,
-        point_size: float | None = None,
-        legend: bool = True,
-    ) -> Axes:
-        """Draw ``embedding_``, the map of the rows of ``fit``, with `tsee.plots.scatter`.
-
-        Parameters
-        ----------
-        labels : array-like of shape (n_samples,), optional
-            What to color the points by: classes or amounts.
-        title : str, optional
-            The title.
-        ax : matplotlib Axes, optional
-            The axes to draw on. By default a new figure, which ``pyplot`` does not track.
-        path : path, optional
-            A file to write: PNG, SVG or PDF by its file extension.
-        point_size : float, optional
-            The diameter of a point in 1/72 inch. By default it depends on the number of points.
-        legend : bool, default True
-            Whether to write the names of (up to 100) classes or draw the color bar.
-
-        Returns
-        -------
-        Axes
-            The axes drawn on.
-
-        Examples
-        --------
-        >>> from tsee import DtSEE
-        >>> from tsee.datasets import load_digits
-        >>> digits = load_digits()
-        >>> ax = DtSEE(max_epochs=1, random_state=0).fit(digits.x_train).plot(digits.y_train, title="Digits")
-        >>> len(ax.texts), ax.get_title()
-        (10, 'Digits')
-        """
-        from tsee.plots import scatter
-
-        check_is_fitted(self)
-        return scatter(self.embedding_, labels, title=title, ax=ax, path=path, point_size=point_size, legend=legend)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder of ``config.json`` and ``model.safetensors``.

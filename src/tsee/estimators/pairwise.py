@@ -6,6 +6,7 @@ from tsee.batches import smallest_batch
 from tsee.distributed import all_sum
 from tsee.estimators.base import ParametricMap
 from tsee.exemplars import Exemplars
+from tsee.metric import metric_of
 from tsee.objectives import Pairwise
 from tsee.training.plan import Plan, resolve_perplexity
 
@@ -22,4 +23,4 @@ class PairwiseMap(ParametricMap):
     def _make_objective(self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int) -> Pairwise:
         smallest = all_sum(smallest_batch(n_own_rows, plan.n_steps))  # every process has a part of each batch
         perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbors in a batch (see batch_size)")
-        return Pairwise(perplexity, plan.device)
+        return Pairwise(perplexity, plan.device, metric_of(self.metric))

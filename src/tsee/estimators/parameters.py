@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
+from tsee.metric import METRICS, compares_features
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
 
 __all__ = [
@@ -45,7 +46,10 @@ class Parameter:
 
 
 def check_parameters(estimator: BaseEstimator, *only: str) -> None:
-    """Raise ValueError for the first parameter, of all or only of the named ones, whose value is not allowed."""
+    """Raise ValueError for the first parameter, of all or only of the named ones, whose value is not allowed.
+
+    Unless only some are named, parameters must also go together.
+    """
     for name in only or estimator.get_params(deep=False):
         value = getattr(estimator, name)
         parameter = PARAMETERS.get(name)  # a subclass may have parameters of its own
@@ -54,6 +58,30 @@ def check_parameters(estimator: BaseEstimator, *only: str) -> None:
                 f"The {name!r} parameter of {type(estimator).__name__} must be {parameter.must_be}. "
                 f"Got {value!r} instead."
             )
+    if not only:
+        _check_metric(estimator)
+
+
+def _check_metric(estimator: BaseEstimator) -> None:
+    """Refuse what the metric does not go with."""
+    name, metric = type(estimator).__name__, estimator.metric
+    if estimator.standardize and metric not in ("euclidean", "manhattan"):
+        raise ValueError(
+            f"The 'standardize' parameter of {name} must be False with metric={metric!r}, which has no units: leave it "
+            "out, or scale the columns yourself before fit and transform."
+        )
+    if not compares_features(metric):
+        return
+    if estimator.n_inputs not in (None, "auto"):
+        raise ValueError(
+            f"The 'n_inputs' parameter of {name} must be None or \"auto\" with metric={metric!r}, which compares "
+            f"the features themselves. Got {estimator.n_inputs!r} instead."
+        )
+    if getattr(estimator, "exemplars", "points") == "centers":
+        raise ValueError(
+            f"The 'exemplars' parameter of {name} must be \"points\" with metric={metric!r}, for which rows have no "
+            "k-means centers. Got 'centers' instead."
+        )
 
 
 def shared_facts(estimator: BaseEstimator, n_features: int, names: Sequence[str] | None) -> dict[str, Any]:
@@ -113,6 +141,16 @@ PARAMETERS: dict[str, Parameter] = {
         "How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of "
         "its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a "
         "warning; ``perplexity_`` is the value that took effect.",
+    ),
+    "metric": Parameter(
+        "{" + ", ".join(f'"{name}"' for name in METRICS) + "}",
+        ", ".join(f'"{name}"' for name in METRICS[:-1]) + f' or "{METRICS[-1]}"',
+        _one_of(*METRICS),
+        'How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or '
+        'also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute '
+        'differences; "hamming", the share of features that differ; or "jaccard", by the features that both have among '
+        "those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go without "
+        "principal components and k-means centers.",
     ),
     "exemplars": Parameter(
         '{"points", "centers"}',

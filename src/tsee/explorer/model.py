@@ -61,6 +61,7 @@ def describe_model(
         "nFeatures": fitted.n_features,
         "nInputs": preprocessing.n_inputs,
         "scale": preprocessing.scale,
+        "metric": preprocessing.metric,
         "steps": steps,
         "placement": "forward",
         "forwardOnly": False,

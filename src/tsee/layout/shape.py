@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from tsee.data import blocks_in_cache
+from tsee.metric import Metric, euclidean
 
-__all__ = ["large_shape", "principal_plane", "turned"]
+__all__ = ["classical_scaling", "landmark_plane", "large_shape", "principal_plane", "turned"]
 
 # Rows, evenly spaced, that are scaled together, and updates of their positions and of the other rows'.
 LANDMARKS = 500
@@ -29,13 +30,15 @@ MARGIN = 0.01
 MAX_COVARIANCE = 2048
 
 
-def large_shape(inputs: Tensor, n_components: int) -> Tensor:
+def large_shape(inputs: Tensor, n_components: int, metric: Metric = euclidean) -> Tensor:
     """A picture of all rows in which distances are as near as possible to the distances in the data.
 
     Parameters
     ----------
     inputs : Tensor of shape (n, d)
     n_components : int
+    metric : Metric, default `euclidean`
+        The distances in the data.
 
     Returns
     -------
@@ -43,14 +46,17 @@ def large_shape(inputs: Tensor, n_components: int) -> Tensor:
         Centered, with a mean squared length of 1, and turned so that the first axes are the principal axes. All zeros
         if all rows are the same.
     """
-    plane = principal_plane(inputs, n_components)
     chosen = _spaced(len(inputs), LANDMARKS)
-    landmarks, on_plane = inputs[chosen], plane[chosen]
-    distances = torch.cdist(landmarks, landmarks)
-    factor = _factor(distances, on_plane)
-    scaled = _scaled(distances, factor * on_plane)
-    if _agreement(distances, scaled) > _agreement(distances, on_plane) + MARGIN:
-        plane = turned(_placed(inputs, landmarks, scaled, factor * plane), plane)
+    landmarks = inputs[chosen]
+    distances = metric.lengths(landmarks, landmarks)
+    if metric is euclidean:
+        plane = principal_plane(inputs, n_components)
+    else:  # it has no axes
+        plane = landmark_plane(inputs, landmarks, distances, n_components, metric)
+    factor = _factor(distances, plane[chosen])
+    scaled = _scaled(distances, factor * plane[chosen])
+    if _agreement(distances, scaled) > _agreement(distances, plane[chosen]) + MARGIN:
+        plane = turned(_placed(inputs, landmarks, scaled, factor * plane, metric), plane)
     centered = plane - plane.mean(0)
     size = centered.square().sum(1).mean().sqrt()
     return centered / size if size > 0 else torch.zeros_like(centered)
@@ -68,6 +74,38 @@ def principal_plane(inputs: Tensor, n_components: int) -> Tensor:
     signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
     plane = centered.new_zeros(n, n_components)
     plane[:, : axes.shape[1]] = centered @ (axes * signs).float()
+    return plane
+
+
+def classical_scaling(distances: Tensor, n_components: int) -> Tensor:
+    r"""The positions whose products are nearest to :math:`-\frac12 J D^2 J`, with J as the centering (Torgerson, 1952).
+
+    The largest coordinate along each axis is positive.
+    """
+    squares = distances.double().square()
+    products = -(squares - squares.mean(0) - squares.mean(1, keepdim=True) + squares.mean()) / 2
+    values, vectors = torch.linalg.eigh(products)
+    axes = vectors.flip(1)[:, :n_components] * values.flip(0)[:n_components].clamp_min(0).sqrt()
+    signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
+    positions = distances.new_zeros(len(distances), n_components)
+    positions[:, : axes.shape[1]] = (axes * signs).to(distances.dtype)
+    return positions
+
+
+def landmark_plane(inputs: Tensor, landmarks: Tensor, distances: Tensor, n_components: int, metric: Metric) -> Tensor:
+    r"""Where all rows lie beside landmarks in their `classical_scaling` (Gower, 1968).
+
+    .. math:: y = -\frac12 \Lambda^{-1} V^T (\delta^2 - \overline{\delta^2})
+
+    where V are the positions of the landmarks, :math:`\Lambda` the squared lengths of its columns, :math:`\delta` the
+    distances of a row from the landmarks, and :math:`\overline{\delta^2}` the mean squared distances among these.
+    """
+    scaled = classical_scaling(distances, n_components)
+    inverse = scaled / scaled.square().sum(0).clamp_min(1e-30)
+    usual = distances.square().mean(0)
+    plane = inputs.new_zeros(len(inputs), n_components)
+    for rows in blocks_in_cache(len(inputs), len(landmarks)):
+        plane[rows] = (usual - metric.lengths(inputs[rows], landmarks).square()) @ inverse / 2
     return plane
 
 
@@ -115,14 +153,14 @@ def _scaled(distances: Tensor, positions: Tensor) -> Tensor:
     return positions
 
 
-def _placed(inputs: Tensor, landmarks: Tensor, scaled: Tensor, start: Tensor) -> Tensor:
-    """Positions of rows with little stress among landmarks, from where they lie on the principal plane.
+def _placed(inputs: Tensor, landmarks: Tensor, scaled: Tensor, start: Tensor, metric: Metric) -> Tensor:
+    """Positions of rows with little stress among landmarks, from where they lie on the plane.
 
     A start at the nearest landmark would leave its mark: other landmarks would make another picture.
     """
     parts = []
     for rows in blocks_in_cache(len(inputs), len(landmarks)):
-        distances, positions = torch.cdist(inputs[rows], landmarks), start[rows]
+        distances, positions = metric.lengths(inputs[rows], landmarks), start[rows]
         for _ in range(PLACING_UPDATES):
             positions = _less_stress(distances, positions, scaled)
         parts.append(positions)

@@ -49,6 +49,7 @@ def centroid_scores(
     Y_test: Any = None,
     y_test: Any = None,
     k: int | None = None,
+    metric: str = "euclidean",
 ) -> CentroidScores:
     r"""Whether the centroids of the classes are arranged on the map as in the data.
 
@@ -77,6 +78,9 @@ def centroid_scores(
         The labels of the held-out data.
     k : int, optional
         The number of nearest classes. By default half of the other classes, at most 10.
+    metric : str, default "euclidean"
+        How rows of the data are compared: "euclidean", "cosine", "correlation" or "manhattan", as the ``metric`` of the
+        estimators. For the cosine and the correlation, a centroid is the mean of rows of unit length.
 
     Returns
     -------
@@ -94,7 +98,9 @@ def centroid_scores(
     >>> centroid_scores(X_train, Y_train, ["a", "a", "b", "b", "c", "c"]).neighbors
     0.666...
     """
-    X, Y = check_data_and_map(X_train, Y_train, X_test, Y_test)
+    X, Y = check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "centroid_scores")
+    if metric in ("hamming", "jaccard"):
+        raise UndefinedMeasureError(f"Rows have no centroids with metric={metric!r}: choose another metric.")
     if (X_test is None) != (y_test is None):
         raise ValueError("X_test, Y_test and y_test must be given together, or none of them.")
     classes: dict[Any, int] = {}
@@ -123,7 +129,7 @@ def centroid_scores(
 
 def _own_centroids(sides: Sides, labels: NDArray[np.int64], n_classes: int) -> Sides:
     centroids = _centroids(sides.train, labels, n_classes)
-    return Sides(centroids, centroids, own=True)
+    return Sides(centroids, centroids, own=True, metric=sides.metric)
 
 
 def _held_out_centroids(
@@ -139,7 +145,7 @@ def _held_out_centroids(
     known = np.flatnonzero(test_labels < n_classes)
     train = _centroids(sides.train, train_labels, n_classes)[order]
     test = _centroids(sides.test[known] if len(known) < len(test_labels) else sides.test, test_labels[known], n_classes)
-    return Sides(train, test[present], own=True)
+    return Sides(train, test[present], own=True, metric=sides.metric)
 
 
 def _centroids(X: Any, labels: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
+from torch import Tensor
 
 from tsee.exceptions import UndefinedMeasureError
-from tsee.metric import euclidean
+from tsee.metric import Metric, ProductMetric
 from tsee.metrics.inputs import Sides, check_count, check_data_and_map, check_sizes, draw, seeded, taken
 from tsee.metrics.spaces import nearest_distances
 
@@ -27,6 +28,7 @@ def distance_correlation(
     Y_test: Any = None,
     n_sample: int = N_DISTANCE_ROWS,
     random_state: int | None = 0,
+    metric: str = "euclidean",
 ) -> float:
     r"""Spearman's correlation of the distances in the data and on the map: 0 by chance.
 
@@ -51,6 +53,9 @@ def distance_correlation(
         is exact. Memory grows with its square.
     random_state : int or None, default 0
         The seed of the sample; None draws another one at each call.
+    metric : str, default "euclidean"
+        How rows of the data are compared: "euclidean", "cosine", "correlation", "manhattan", "hamming" or "jaccard",
+        as the ``metric`` of the estimators.
 
     Returns
     -------
@@ -70,7 +75,7 @@ def distance_correlation(
     >>> distance_correlation(X_train, [[0], [1], [3], [7]], [[2.2, 0]], [[7]])  # far from its place
     -0.2
     """
-    X, Y = check_data_and_map(X_train, Y_train, X_test, Y_test)
+    X, Y = check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "distance_correlation")
     n_sample = check_count(n_sample, "n_sample", "distance_correlation")
     generator = seeded(random_state, "distance_correlation")
     return correlation_of_distances(X, Y, n_sample, generator, "distance_correlation")
@@ -84,6 +89,7 @@ def density_correlation(
     k: int = 15,
     n_sample: int = 5000,
     random_state: int | None = 0,
+    metric: str = "euclidean",
 ) -> float:
     r"""Pearson's correlation of the local radius in the data and on the map, both logarithmic: 0 by chance.
 
@@ -112,6 +118,9 @@ def density_correlation(
         points. The standard error is about :math:`1 / \sqrt{5000} = 0.014` with the default.
     random_state : int or None, default 0
         The seed of the sample; None draws another one at each call.
+    metric : str, default "euclidean"
+        How rows of the data are compared: "euclidean", "cosine", "correlation", "manhattan", "hamming" or "jaccard",
+        as the ``metric`` of the estimators.
 
     Returns
     -------
@@ -127,7 +136,7 @@ def density_correlation(
     >>> density_correlation(X_train, [[0], [4], [6], [7]], k=1)  # dense where the data are sparse
     -0.818...
     """
-    X, Y = check_data_and_map(X_train, Y_train, X_test, Y_test)
+    X, Y = check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "density_correlation")
     (k,) = check_sizes([k], X.n_others, "density_correlation")
     n_sample = check_count(n_sample, "n_sample", "density_correlation")
     rows = draw(X.test.shape[0], n_sample, seeded(random_state, "density_correlation"))
@@ -155,11 +164,18 @@ def _distances(sides: Sides, rows: NDArray[np.int64], test_rows: NDArray[np.int6
     found, end = np.empty(len(test) * len(train)), 0
     for i, point in enumerate(test):
         others = train[i + 1 :] if each_once else train
-        part = euclidean.exact(point, others).numpy()
+        part = _apart(sides.metric, point, others).numpy()
         part = part[rows != test_rows[i]] if sides.own and not each_once else part
         found[end : end + len(part)] = part
         end += len(part)
     return found[:end]
+
+
+def _apart(metric: Metric, point: Tensor, others: Tensor) -> Tensor:
+    """The squared distances of others from a point; the metrics of features are faster by blocks, and as exact."""
+    if isinstance(metric, ProductMetric):
+        return metric.exact(point, others)
+    return metric.lengths(point[None], others)[0].square_()
 
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64], undefined: str) -> float:

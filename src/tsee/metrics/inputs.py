@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tsee.data import blocks
 from tsee.data.numbers import as_plain
+from tsee.exceptions import RowError
 from tsee.files.sparse import checked_csr
+from tsee.metric import METRICS, UNIT_LENGTH, Metric, compared_rows, euclidean, metric_of
 
 __all__ = ["Sides", "check_count", "check_data_and_map", "check_labels", "check_rows", "check_sides", "check_sizes",
            "dense", "draw", "is_int", "seeded", "taken"]  # fmt: skip
@@ -33,11 +36,14 @@ class Sides:
         The same object if the training points are compared with each other.
     own : bool
         Test point i is not compared with training point i, as it is the same point.
+    metric : Metric
+        How points are compared.
     """
 
     train: Any
     test: Any
     own: bool
+    metric: Metric = euclidean
 
     @property
     def n_others(self) -> int:
@@ -68,7 +74,12 @@ def check_sides(train: Any, test: Any, train_name: str, test_name: str) -> Sides
     return Sides(train, test, own=False)
 
 
-def check_data_and_map(X_train: Any, Y_train: Any, X_test: Any, Y_test: Any) -> tuple[Sides, Sides]:
+def check_data_and_map(
+    X_train: Any, Y_train: Any, X_test: Any, Y_test: Any, metric: str, caller: str
+) -> tuple[Sides, Sides]:
+    """The data, which ``metric`` compares, and the map, which is Euclidean."""
+    if not isinstance(metric, str) or metric not in METRICS:
+        raise ValueError(f"The 'metric' parameter of {caller} must be one of {METRICS}. Got {metric!r} instead.")
     if (X_test is None) != (Y_test is None):
         raise ValueError("X_test and Y_test must be given together, or neither to use the training points.")
     X = check_sides(X_train, X_test, "X_train", "X_test")
@@ -78,7 +89,36 @@ def check_data_and_map(X_train: Any, Y_train: Any, X_test: Any, Y_test: Any) -> 
             raise ValueError(
                 f"X_{name} and Y_{name} must have the same number of rows. Got {x.shape[0]} and {y.shape[0]} instead."
             )
-    return X, Y
+    return _compared(X, metric), Y
+
+
+class ComparedRows:
+    """Checked rows that a metric compares at unit length, which they get when they are made dense."""
+
+    def __init__(self, X: Any, metric: str) -> None:
+        self.X, self.metric = X, metric
+        self.shape, self.dtype = X.shape, np.dtype(np.float32 if _is_small(X) else np.float64)
+
+    def __getitem__(self, rows: Any) -> ComparedRows:
+        return ComparedRows(self.X[rows], self.metric)
+
+
+def _compared(sides: Sides, metric: str) -> Sides:
+    """The data as the metric compares them; a row that it cannot compare is refused."""
+    if metric in ("euclidean", "manhattan", "hamming"):
+        return replace(sides, metric=metric_of(metric))
+    found: dict[str, Any] = {}
+    for name in ("train", "test"):
+        rows = ComparedRows(getattr(sides, name), metric)
+        for part in blocks(rows.shape[0]):
+            try:
+                dense(rows[part], torch.float64)
+            except RowError as error:
+                raise ValueError(f"Row {part.start + error.row} of X_{name} {error.problem}") from None
+        found[name] = rows if metric in UNIT_LENGTH else getattr(sides, name)
+    if sides.test is sides.train:
+        found["test"] = found["train"]
+    return replace(sides, **found, metric=metric_of(metric))
 
 
 def check_rows(X: Any, name: str) -> Any:
@@ -107,6 +147,8 @@ def check_rows(X: Any, name: str) -> Any:
 
 def dense(X: Any, dtype: torch.dtype) -> Tensor:
     """A copy of checked rows as a dense tensor, which the caller is free to change."""
+    if isinstance(X, ComparedRows):
+        return torch.from_numpy(compared_rows(dense(X.X, dtype).cpu().numpy(), X.metric))
     if isinstance(X, Tensor):
         return X.to(dtype, copy=True)
     kind = np.float32 if dtype == torch.float32 else np.float64

@@ -75,6 +75,7 @@ def quality_score(
     X_test: Any = None,
     Y_test: Any = None,
     k: int | Sequence[int] = (1, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
+    metric: str = "euclidean",
 ) -> dict[int, float]:
     r"""Share of a point's ``k`` nearest training points in the data that are among its ``k`` in the map.
 
@@ -95,6 +96,9 @@ def quality_score(
         The map of the held-out data.
     k : int or sequence of int, default 1 and 10, 20, ..., 100
         The neighborhood sizes; the default is the paper's.
+    metric : str, default "euclidean"
+        How rows of the data are compared: "euclidean", "cosine", "correlation", "manhattan", "hamming" or "jaccard",
+        as the ``metric`` of the estimators.
 
     Returns
     -------
@@ -107,13 +111,15 @@ def quality_score(
     >>> quality_score([[0], [1], [3], [7]], [[0], [1], [7], [3]], [[2.2]], [[2.2]], k=[1, 2])
     {1: 0.0, 2: 0.5}
     """
-    X, Y = map(Space.of, check_data_and_map(X_train, Y_train, X_test, Y_test))
+    X, Y = map(Space.of, check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "quality_score"))
     sizes = check_sizes(k, len(X.train) - X.own, "quality_score")
     shared = shared_neighbors(X.nearest(max(sizes)), Y.nearest(max(sizes)))
     return {size: float(shared[size - 1] / (len(X.test) * size)) for size in sizes}
 
 
-def trustworthiness(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = None, k: int = 5) -> float:
+def trustworthiness(
+    X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = None, k: int = 5, metric: str = "euclidean"
+) -> float:
     r"""Whether points that are near in the map are near in the data: 1 if all are, about 1/2 by chance.
 
     .. math:: T(k) = 1 - \frac{2}{m k (2 N - 3 k + 1)} \sum_{i=1}^{m} \sum_{j \in N^Y_k(i)}
@@ -137,6 +143,9 @@ def trustworthiness(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any 
         The map of the held-out data.
     k : int, default 5
         The number of neighbors, at most half of N.
+    metric : str, default "euclidean"
+        How rows of the data are compared: "euclidean", "cosine", "correlation", "manhattan", "hamming" or "jaccard",
+        as the ``metric`` of the estimators.
 
     Returns
     -------
@@ -156,11 +165,13 @@ def trustworthiness(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any 
     >>> trustworthiness(X_train, [[3], [7], [0], [1]], [[2.2, 0]], [[2.2]], k=2)  # as bad as can be
     0.0
     """
-    X, Y = map(Space.of, check_data_and_map(X_train, Y_train, X_test, Y_test))
+    X, Y = map(Space.of, check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "trustworthiness"))
     return _rank_score(neighbors=Y, ranks=X, k=k, caller="trustworthiness")
 
 
-def continuity(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = None, k: int = 5) -> float:
+def continuity(
+    X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = None, k: int = 5, metric: str = "euclidean"
+) -> float:
     r"""Whether points that are near in the data are near in the map: 1 if all are, about 1/2 by chance.
 
     .. math:: C(k) = 1 - \frac{2}{m k (2 N - 3 k + 1)} \sum_{i=1}^{m} \sum_{j \in N^X_k(i)}
@@ -181,6 +192,9 @@ def continuity(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = Non
         The map of the held-out data.
     k : int, default 5
         The number of neighbors, at most half of N.
+    metric : str, default "euclidean"
+        How rows of the data are compared: "euclidean", "cosine", "correlation", "manhattan", "hamming" or "jaccard",
+        as the ``metric`` of the estimators.
 
     Returns
     -------
@@ -194,7 +208,7 @@ def continuity(X_train: Any, Y_train: Any, X_test: Any = None, Y_test: Any = Non
     >>> continuity(X_train, [[0], [1], [3], [7]], [[2.2, 0]], [[2.2]], k=2)
     1.0
     """
-    X, Y = map(Space.of, check_data_and_map(X_train, Y_train, X_test, Y_test))
+    X, Y = map(Space.of, check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "continuity"))
     return _rank_score(neighbors=X, ranks=Y, k=k, caller="continuity")
 
 

@@ -9,9 +9,9 @@ from sklearn.neighbors import KDTree
 from torch import Tensor
 
 from tsee.data import blocks
-from tsee.metric import euclidean
+from tsee.metric import Metric, ProductMetric, euclidean, shifted
 from tsee.metrics.inputs import Sides, dense, taken
-from tsee.neighbors import ExactIndex
+from tsee.neighbors import ExactIndex, Index, ScannedIndex
 
 __all__ = ["BLOCK_ENTRIES", "Space", "nearest_distances"]
 
@@ -27,26 +27,31 @@ class Space:
     If ``own`` is true, test point i is not compared with training point i: no point is its own neighbor.
     """
 
-    def __init__(self, train: Tensor, test: Tensor, own: bool) -> None:
-        self.train, self.test, self.own = train, test, own
+    def __init__(self, train: Tensor, test: Tensor, own: bool, metric: Metric) -> None:
+        self.train, self.test, self.own, self.metric = train, test, own, metric
 
     @classmethod
     def of(cls, sides: Sides) -> Space:
         train_rows = dense(sides.train, sides.dtype)
-        # Integers stay integers, so that equal distances between images stay equal.
-        center = euclidean.origin(train_rows)
-        center = center.round() if sides.integer else center
-        train_rows -= center
+        center = sides.metric.origin(train_rows)
+        if center is not None:
+            # Integers stay integers, so that equal distances between images stay equal.
+            center = center.round() if sides.integer else center
+            train_rows -= center
         if sides.test is sides.train:
-            return cls(train_rows, train_rows, sides.own)
-        test_rows = dense(sides.test, sides.dtype).to(train_rows.device)
-        return cls(train_rows, test_rows.sub_(center), sides.own)
+            return cls(train_rows, train_rows, sides.own, sides.metric)
+        test_rows = shifted(dense(sides.test, sides.dtype).to(train_rows.device), center)
+        return cls(train_rows, test_rows, sides.own, sides.metric)
+
+    @property
+    def _few_columns(self) -> bool:
+        return _in_tree(self.metric, self.train.shape[1])
 
     def nearest(self, k: int) -> Tensor:
         """Indices of the ``k`` training points nearest to each test point, the nearest first: (m, k)."""
         own = torch.arange(len(self.test)) if self.own else None
-        if self.train.shape[1] > MAX_TREE_COLUMNS:
-            return ExactIndex(self.train).query(self.test, k, exclude=own)[0]
+        if not self._few_columns:
+            return _index(self.train, self.metric).query(self.test, k, exclude=own)[0]
         tree = KDTree(self.train.cpu().numpy())
         found = tree.query(self.test.cpu().numpy(), k + self.own, return_distance=False)
         return torch.from_numpy(found if own is None else _drop(found, own.numpy()))
@@ -54,11 +59,11 @@ class Space:
     def ranks(self, chosen: Tensor) -> Tensor:
         """For each test point, one more than the training points nearer than each chosen one: (m, k)."""
         ranks = torch.empty_like(chosen)
-        train = euclidean.prepare(self.train)
+        train = self.metric.prepare(self.train)
         for rows in blocks(len(self.test), max(1, BLOCK_ENTRIES // len(self.train))):
             block = self.test[rows]
-            if self.train.shape[1] > MAX_TREE_COLUMNS:
-                tile = euclidean.scores(euclidean.prepare(block), train)  # (rows, n)
+            if not self._few_columns:
+                tile = self.metric.scores(self.metric.prepare(block), train)  # (rows, n)
             else:  # in few columns differences are as fast, and lose no digits
                 tile = torch.cdist(block, self.train, compute_mode="donot_use_mm_for_euclid_dist")
             if self.own:
@@ -70,6 +75,15 @@ class Space:
                 torch.lt(tile, limits[:, j : j + 1], out=nearer)
                 ranks[rows, j] = 1 + nearer.sum(1).long().cpu()
         return ranks
+
+
+def _in_tree(metric: Metric, n_columns: int) -> bool:
+    return metric is euclidean and n_columns <= MAX_TREE_COLUMNS
+
+
+def _index(rows: Tensor, metric: Metric) -> Index:
+    """An index that misses no neighbor."""
+    return ExactIndex(rows, metric) if isinstance(metric, ProductMetric) else ScannedIndex(rows, metric)
 
 
 def _drop(found: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -97,14 +111,14 @@ def nearest_distances(sides: Sides, rows: NDArray[np.int64], k: int) -> Tensor:
     """
     n, n_columns = sides.train.shape
     wanted = k + sides.own  # of a point that is among the training points, the nearest is itself, at 0
-    if n_columns <= MAX_TREE_COLUMNS:
+    if _in_tree(sides.metric, n_columns):
         tree = KDTree(dense(sides.train, torch.float64).cpu().numpy())
         found = tree.query(taken(sides.test, rows).numpy(), wanted)[0]
         return torch.from_numpy(found[:, sides.own :]).square_()
     size = max(1, BLOCK_ENTRIES // n_columns)
     nearest = torch.full((len(rows), wanted), torch.inf, dtype=sides.dtype)
     for part in blocks(n, size):
-        index = ExactIndex(dense(sides.train[part], sides.dtype).cpu())
+        index = _index(dense(sides.train[part], sides.dtype).cpu(), sides.metric)
         for chosen in blocks(len(rows), size):
             queries = taken(sides.test, rows[chosen], sides.dtype)
             _, distances = index.query(queries, min(wanted, part.stop - part.start))

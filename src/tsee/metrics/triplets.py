@@ -11,7 +11,6 @@ from torch import Tensor
 
 from tsee.data import blocks
 from tsee.exceptions import UndefinedMeasureError
-from tsee.metric import euclidean
 from tsee.metrics import spaces
 from tsee.metrics.inputs import Sides, check_count, check_data_and_map, seeded, taken
 
@@ -28,6 +27,7 @@ def triplet_accuracy(
     Y_test: Any = None,
     n_triplets: int = N_TRIPLETS,
     random_state: int | None = 0,
+    metric: str = "euclidean",
 ) -> float:
     r"""Share of triplets whose distances have the same order on the map as in the data: 1/2 by chance.
 
@@ -57,6 +57,9 @@ def triplet_accuracy(
         How many triplets to draw.
     random_state : int or None, default 0
         The seed of the sample; None draws another one at each call.
+    metric : str, default "euclidean"
+        How rows of the data are compared: "euclidean", "cosine", "correlation", "manhattan", "hamming" or "jaccard",
+        as the ``metric`` of the estimators.
 
     Returns
     -------
@@ -77,7 +80,7 @@ def triplet_accuracy(
     >>> triplet_accuracy(X_train, [[0], [1], [3], [7]], [[2.2, 0]], [[7]])  # far from its place
     0.5
     """
-    X, Y = check_data_and_map(X_train, Y_train, X_test, Y_test)
+    X, Y = check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "triplet_accuracy")
     n_triplets = check_count(n_triplets, "n_triplets", "triplet_accuracy")
     return share_of_triplets(X, Y, n_triplets, seeded(random_state, "triplet_accuracy"), "triplet_accuracy")
 
@@ -123,5 +126,5 @@ def _triplets(m: int, n: int, own: bool, size: int, generator: np.random.Generat
 def _orders(sides: Sides, triplets: NDArray[np.int64]) -> Tensor:
     """1 if the second of the two training points is nearer, -1 if the first is, 0 if they tie: (triplets,)."""
     point = taken(sides.test, triplets[:, 0])
-    first, second = (euclidean.exact(point, taken(sides.train, triplets[:, i])) for i in (1, 2))
+    first, second = (sides.metric.exact(point, taken(sides.train, triplets[:, i])) for i in (1, 2))
     return torch.sign(first - second)

@@ -1,7 +1,8 @@
-"""The nearest of a set of candidates, found by blocks of matrix products."""
+"""The nearest of a set of candidates, found by blocks of matrix products or distances."""
 
 from tsee.neighbors.cells import CellIndex, build_index
 from tsee.neighbors.exact import ExactIndex
 from tsee.neighbors.index import Index
+from tsee.neighbors.scanned import ScannedIndex
 
-__all__ = ["CellIndex", "ExactIndex", "Index", "build_index"]
+__all__ = ["CellIndex", "ExactIndex", "Index", "ScannedIndex", "build_index"]

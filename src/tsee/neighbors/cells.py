@@ -9,9 +9,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from tsee.data import apply_padded, blocks
-from tsee.metric import Metric, Prepared, euclidean, shifted
+from tsee.metric import Metric, Prepared, ProductMetric, euclidean, shifted
 from tsee.neighbors.exact import ExactIndex
-from tsee.neighbors.index import SMALL_BATCH, Index
+from tsee.neighbors.index import SMALL_BATCH, Index, ProductIndex
+from tsee.neighbors.scanned import ScannedIndex
 from tsee.neighbors.smallest import Scratch, columns_of_smallest
 
 __all__ = ["CellIndex", "build_index"]
@@ -31,7 +32,7 @@ CELL_SCORES = 2**24
 MAX_THREADS = 16
 
 
-class CellIndex(Index):
+class CellIndex(ProductIndex):
     """Candidates in the cells of a k-means. A search looks at the cells nearest to the query only.
 
     It misses a few in a thousand of the nearest candidates, and takes a fraction of the time of `ExactIndex`.
@@ -48,7 +49,7 @@ class CellIndex(Index):
         The factors of the centers.
     """
 
-    def __init__(self, rows: Tensor, metric: Metric = euclidean) -> None:
+    def __init__(self, rows: Tensor, metric: ProductMetric = euclidean) -> None:
         super().__init__(rows, metric)
         moved = shifted(rows, self.factors.origin)
         centers = metric.prepare(_cell_centers(moved, max(1, len(rows) // CELL_ROWS), metric))
@@ -166,6 +167,8 @@ class CellIndex(Index):
 def build_index(rows: Tensor, k: int, metric: Metric = euclidean) -> Index:
     """An index for searches of ``k`` neighbors: in cells if candidates are many, ``k`` is small, and all is on the CPU.
 
+    If the metric is not a product, all candidates are searched.
+
     Parameters
     ----------
     rows : Tensor of shape (z, d)
@@ -182,11 +185,13 @@ def build_index(rows: Tensor, k: int, metric: Metric = euclidean) -> Index:
     >>> index.query(torch.tensor([[3.0, 0.0]]), k=2)
     (tensor([[0, 1]]), tensor([[ 9., 16.]]))
     """
+    if not isinstance(metric, ProductMetric):
+        return ScannedIndex(rows, metric)
     in_cells = len(rows) >= MIN_CANDIDATES and k <= CELL_ROWS // 2 and rows.device.type == "cpu"
     return CellIndex(rows, metric) if in_cells else ExactIndex(rows, metric)
 
 
-def _cell_centers(rows: Tensor, n_cells: int, metric: Metric) -> Tensor:
+def _cell_centers(rows: Tensor, n_cells: int, metric: ProductMetric) -> Tensor:
     """Centers by a few updates of k-means over a sample of the rows, taken at regular intervals.
 
     `tsee.exemplars.choose_centers` makes the same updates, but reads rows from anywhere, shares the work with other
@@ -202,6 +207,6 @@ def _cell_centers(rows: Tensor, n_cells: int, metric: Metric) -> Tensor:
     return centers
 
 
-def _nearest_centers(rows: Tensor, centers: Prepared, metric: Metric) -> Tensor:
+def _nearest_centers(rows: Tensor, centers: Prepared, metric: ProductMetric) -> Tensor:
     """The number of the center nearest to each row."""
     return torch.cat([metric.scores(metric.prepare(rows[part]), centers).argmin(1) for part in blocks(len(rows))])

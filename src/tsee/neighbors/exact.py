@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tsee.data import blocks
 from tsee.metric import exclude_from
-from tsee.neighbors.index import SMALL_BATCH, Index
+from tsee.neighbors.index import SMALL_BATCH, ProductIndex
 from tsee.neighbors.smallest import Scratch, columns_of_smallest
 
 __all__ = ["ExactIndex"]
@@ -22,7 +22,7 @@ GROUP = 8
 GROUPS_PER_CHOSEN = 16
 
 
-class ExactIndex(Index):
+class ExactIndex(ProductIndex):
     """An index that searches all candidates: no neighbor is missed."""
 
     @property

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from tsee.data import apply_padded, blocks
-from tsee.metric import Metric, Prepared, euclidean, exclude_from
+from tsee.metric import Metric, Prepared, ProductMetric, euclidean, exclude_from
 from tsee.neighbors.smallest import Scratch, columns_of_smallest
 
-__all__ = ["SMALL_BATCH", "Factors", "Index"]
+__all__ = ["SMALL_BATCH", "Factors", "Index", "ProductIndex"]
 
 # Fewer queries than this are searched for without the preparations that only pay for many.
 SMALL_BATCH = 16
@@ -44,7 +44,7 @@ class Factors:
         The largest squared length of a candidate.
     """
 
-    def __init__(self, rows: Tensor, metric: Metric) -> None:
+    def __init__(self, rows: Tensor, metric: ProductMetric) -> None:
         self.origin = metric.origin(rows)
         candidates = metric.prepare(rows, self.origin)
         self.table = metric.candidate_factors(candidates)
@@ -58,13 +58,12 @@ class Index(ABC):
     ----------
     rows : Tensor of shape (z, d)
         The candidates.
-    metric : Metric, default `euclidean`
+    metric : Metric
         The distance by which the nearest are chosen.
     """
 
-    def __init__(self, rows: Tensor, metric: Metric = euclidean) -> None:
+    def __init__(self, rows: Tensor, metric: Metric) -> None:
         self.rows, self.metric = rows, metric
-        self.factors = Factors(rows, metric)
 
     def __reduce__(self) -> tuple[type[Index], tuple[Tensor, Metric]]:
         """Copies and pickles hold the rows only, and build the rest from them."""
@@ -81,13 +80,8 @@ class Index(ABC):
         """How many threads search at the same time, each for its own queries."""
 
     @abstractmethod
-    def smallest_scores(
-        self, queries: Tensor, k: int, exclude: Tensor | None, scratch: Scratch
-    ) -> tuple[Tensor, Tensor]:
-        """The ``k`` smallest scores of each query, given by its factors, and the candidates they belong to, unsorted.
-
-        The score is infinite if the candidate is excluded, or if fewer than ``k`` were found.
-        """
+    def nearest(self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
+        """What `query` returns, for one block of queries on the device of the candidates."""
 
     def query(self, rows: Tensor, k: int, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The ``k`` candidates nearest to each row.
@@ -115,7 +109,7 @@ class Index(ABC):
         def search(part: slice) -> None:
             block = rows[part].to(device=self.rows.device, dtype=self.rows.dtype)
             excluded = None if exclude is None else exclude[part].to(self.rows.device)
-            indices[part], distances[part] = self._nearest(block, k, excluded, scratch)
+            indices[part], distances[part] = self.nearest(block, k, excluded, scratch)
 
         if n_threads == 1 or n < SMALL_BATCH * n_threads:
             for part in blocks(n, self.block_rows):
@@ -124,13 +118,39 @@ class Index(ABC):
             _in_threads(search, blocks(n, min(self.block_rows, math.ceil(n / n_threads))), n_threads)
         return indices, distances
 
+
+class ProductIndex(Index):
+    """Candidates whose scores are products of matrices, put in order by exact distances.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (z, d)
+        The candidates.
+    metric : ProductMetric, default `euclidean`
+        The distance by which the nearest are chosen.
+    """
+
+    metric: ProductMetric
+
+    def __init__(self, rows: Tensor, metric: ProductMetric = euclidean) -> None:
+        super().__init__(rows, metric)
+        self.factors = Factors(rows, metric)
+
+    @abstractmethod
+    def smallest_scores(
+        self, queries: Tensor, k: int, exclude: Tensor | None, scratch: Scratch
+    ) -> tuple[Tensor, Tensor]:
+        """The ``k`` smallest scores of each query, given by its factors, and the candidates they belong to, unsorted.
+
+        The score is infinite if the candidate is excluded, or if fewer than ``k`` were found.
+        """
+
     @cached_property
     def _precise_factors(self) -> Factors:
         """All candidates in float64."""
         return Factors(self.rows.double(), self.metric)
 
-    def _nearest(self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
-        """What `query` returns, for one block."""
+    def nearest(self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
         found, distances, certain = self._nearest_by_products(block, k, exclude, scratch)
         if not bool(certain.all()) and self.rows.dtype != torch.float64 and self.rows.device.type != "mps":
             # Ties, or clusters so tight that products of float32 rows cannot tell their members apart.

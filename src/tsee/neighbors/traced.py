@@ -7,13 +7,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tsee.metric import Metric
+from tsee.metric import Hamming, Jaccard, Metric, ProductMetric
 from tsee.neighbors.cells import CHUNK, CellIndex
 from tsee.neighbors.exact import ExactIndex
 from tsee.neighbors.index import MARGIN, Factors
 from tsee.neighbors.smallest import Scratch
 
-__all__ = ["Cells", "TracedIndex"]
+__all__ = ["Cells", "TracedIndex", "scanned"]
 
 
 class Cells(NamedTuple):
@@ -53,13 +53,13 @@ class TracedIndex(ExactIndex):
     ----------
     rows : Tensor of shape (z, d)
         The candidates.
-    metric : Metric
+    metric : ProductMetric
         The distance by which the nearest are chosen.
     cells : Cells, optional
         The cells to search; by default all candidates are searched.
     """
 
-    def __init__(self, rows: Tensor, metric: Metric, cells: Cells | None = None) -> None:
+    def __init__(self, rows: Tensor, metric: ProductMetric, cells: Cells | None = None) -> None:
         super().__init__(rows, metric)
         self.cells = cells
         if cells is not None:
@@ -125,3 +125,33 @@ class TracedIndex(ExactIndex):
         keys = n_candidates * rank + torch.arange(n_candidates, dtype=torch.int32)
         found = keys.topk(wanted, dim=1, largest=False, sorted=False).indices
         return self._in_order(block, scores.gather(1, found), found, k)
+
+
+def scanned(rows: Tensor, candidates: Tensor, metric: Metric, k: int) -> tuple[Tensor, Tensor]:
+    """What a `ScannedIndex` finds, for all rows at once. ONNX takes the first of equally near candidates first.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (n, d)
+        The queries.
+    candidates : Tensor of shape (z, d)
+    metric : Manhattan, Hamming or Jaccard
+    k : int
+
+    Returns
+    -------
+    indices : Tensor of shape (n, k), int64
+    distances : Tensor of shape (n, k)
+        The squared distances, in ascending order.
+    """
+    if isinstance(metric, Jaccard):
+        here, there = (rows != 0).float(), (candidates != 0).float()
+        common = here @ there.T  # (rows, candidates)
+        either = here.sum(1, keepdim=True) + there.sum(1) - common
+        lengths = torch.where(either > 0, 1 - common / either.clamp_min(1), 0.0)
+    elif isinstance(metric, Hamming):
+        lengths = (rows[:, None] != candidates).float().sum(-1) / candidates.shape[1]
+    else:
+        lengths = (rows[:, None] - candidates).abs().sum(-1)
+    nearest, found = lengths.square().topk(k, dim=1, largest=False)
+    return found, nearest

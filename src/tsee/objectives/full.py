@@ -10,7 +10,7 @@ from tsee.batches import Batch, Columns
 from tsee.data import blocks_in_cache
 from tsee.distributed import all_sum, all_sum_with_gradient
 from tsee.exemplars import Exemplars
-from tsee.metric import euclidean, exclude_from
+from tsee.metric import exclude_from
 from tsee.objectives.embedding import embed_together
 from tsee.objectives.kernels import dense_pairs, entropy_term
 
@@ -59,8 +59,9 @@ class Full:
         self.exemplars, self.start, self.perplexity, self.device = exemplars, start, perplexity, device
         self.inputs = exemplars.inputs.to(device)
         candidates = to_double(self.inputs)
-        self.origin = euclidean.origin(candidates)
-        self.candidates = euclidean.prepare(candidates, self.origin)
+        self.metric = exemplars.metric
+        self.origin = self.metric.origin(candidates)
+        self.candidates = self.metric.prepare(candidates, self.origin)
 
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
         """The precision of each row, and which exemplar the row is."""
@@ -81,5 +82,5 @@ class Full:
 
     def _distances(self, inputs: Tensor, own: Tensor | None) -> Tensor:
         """Squared distances minus a constant per row, on which probabilities do not depend: (rows, exemplars)."""
-        rows = euclidean.prepare(to_double(inputs.to(self.device)), self.origin)
-        return exclude_from(euclidean.scores(rows, self.candidates), own)
+        rows = self.metric.prepare(to_double(inputs.to(self.device)), self.origin)
+        return exclude_from(self.metric.scores(rows, self.candidates), own)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
 from tsee.affinities import Affinities, conditional_probabilities
+from tsee.batches import Columns
 from tsee.distributed import all_sum
 from tsee.exemplars import Exemplars
 from tsee.neighbors import build_index
+from tsee.preprocessing import Inputs, Preprocessing
 
 __all__ = ["Neighborhoods"]
 
@@ -26,18 +30,38 @@ class Neighborhoods:
         How many exemplars a row's probabilities are spread over.
     remember : bool
         Whether to remember the neighbors of rows that are exemplars, for `of_exemplars`.
+    projection : Preprocessing, optional
+        From inputs to the fewer numbers that the network is trained on. By default it is trained on the inputs.
     """
 
     def __init__(
-        self, exemplars: Exemplars, start: int, perplexity: float, n_neighbors: int, *, remember: bool = False
+        self,
+        exemplars: Exemplars,
+        start: int,
+        perplexity: float,
+        n_neighbors: int,
+        *,
+        remember: bool = False,
+        projection: Preprocessing | None = None,
     ) -> None:
-        self.exemplars, self.start = exemplars, start
+        self.exemplars, self.start, self.projection = exemplars, start, projection
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
-        self._index = build_index(exemplars.inputs, n_neighbors)
+        self._index = build_index(exemplars.inputs, n_neighbors, exemplars.metric)
         self._remembered = None
         if remember:
             shape = (len(exemplars), n_neighbors)
             self._remembered = Affinities(torch.zeros(shape, dtype=torch.int64), torch.zeros(shape))
+
+    @cached_property
+    def seen(self) -> Tensor:
+        """The exemplars as the network is trained on them."""
+        if self.projection is None:
+            return self.exemplars.inputs
+        return Inputs(self.exemplars.inputs.numpy(), self.projection)[:]
+
+    def seen_columns(self, inputs: Tensor) -> Columns:
+        """The inputs of rows as the network is trained on them, if these are not the inputs themselves."""
+        return {} if self.projection is None else {"inputs": self.projection(inputs.numpy())}
 
     def find(self, inputs: Tensor, rows: slice) -> tuple[Affinities, Tensor | None]:
         """The neighbors of a block of rows, and which exemplar each row is (None if exemplars are centers)."""

@@ -82,6 +82,7 @@ class Noise:
         """The neighbors and their probabilities, and which exemplar the row is."""
         found, own = self.neighborhoods.find(inputs, rows)
         columns = {"near": found.indices.int(), "probabilities": found.probabilities}
+        columns |= self.neighborhoods.seen_columns(inputs)
         return columns if own is None else {**columns, "own": own.int()}
 
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
@@ -89,7 +90,7 @@ class Noise:
         near = batch["near"].long()
         noise = self.draw(near, batch["own"].long() if "own" in batch else None)
         used, place = torch.unique(torch.cat([near, noise], 1), return_inverse=True)
-        exemplars = self.neighborhoods.exemplars.inputs[used].to(self.device)
+        exemplars = self.neighborhoods.seen[used].to(self.device)
         Y, V = embed_together(network, batch["inputs"].to(self.device), exemplars)
         # Unlike indexing, the gradient of `embedding` is summed in the same order every time.
         positions = embedding(place.to(self.device), V)  # (rows, z_e + z_n, h)

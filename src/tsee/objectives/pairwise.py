@@ -9,6 +9,7 @@ from tsee.affinities import joint_probabilities
 from tsee.batches import Batch, Columns
 from tsee.data import blocks_in_cache
 from tsee.distributed import all_gather, all_offset, all_sum_with_gradient
+from tsee.metric import Metric, euclidean
 from tsee.objectives.kernels import dense_pairs
 
 __all__ = ["Pairwise", "pairwise_loss"]
@@ -42,10 +43,12 @@ class Pairwise:
         Less than the number of rows of the smallest batch.
     device : torch.device
         Where the network is trained.
+    metric : Metric, default `euclidean`
+        The distance between rows.
     """
 
-    def __init__(self, perplexity: float, device: torch.device) -> None:
-        self.perplexity, self.device = perplexity, device
+    def __init__(self, perplexity: float, device: torch.device, metric: Metric = euclidean) -> None:
+        self.perplexity, self.device, self.metric = perplexity, device, metric
 
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
         return {}
@@ -53,4 +56,4 @@ class Pairwise:
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
         """Equation 6 for the rows of a batch."""
         rows = batch["inputs"].to(self.device)
-        return pairwise_loss(network(rows), joint_probabilities(rows, self.perplexity))
+        return pairwise_loss(network(rows), joint_probabilities(rows, self.perplexity, self.metric))

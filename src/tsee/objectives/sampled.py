@@ -120,7 +120,8 @@ class Sampled:
         # Rounding must not lead past the last.
         draws = ((strata + torch.rand(shape, generator=self.generator)) / self.n_draws).clamp_max_(1 - 1e-7)
         drawn = found.indices.gather(1, torch.searchsorted(cumulative, draws, right=True)).int()
-        return {"drawn": drawn} if own is None else {"drawn": drawn, "own": own.int()}
+        columns = {"drawn": drawn, **self.neighborhoods.seen_columns(inputs)}
+        return columns if own is None else {**columns, "own": own.int()}
 
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
         """An estimate of equation 12, with the attraction exaggerated."""
@@ -148,19 +149,21 @@ class Sampled:
         network, batch : as for `loss`
         """
         drawn = batch["drawn"][:, -1 - batch.epoch % self.n_draws].long()
-        points, _ = self._jittered(batch["inputs"], drawn, self.jitter_of_targets)
+        points, _ = self._jittered(batch["inputs"], drawn, self.jitter_of_targets, others_too=False)
         own = targets[torch.where(batch["own"] >= 0, batch["own"], drawn)]
         found = network(points.to(self.device))
         return distance_loss(found / size, own.to(self.device) / size, unit_of(batch.epoch))
 
-    def _jittered(self, points: Tensor, drawn: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
+    def _jittered(
+        self, points: Tensor, drawn: Tensor, jitter: float, *, others_too: bool = True
+    ) -> tuple[Tensor, Tensor]:
         """The inputs of rows and of the exemplars drawn for them, with noise in proportion to their distance.
 
-        This keeps the map smooth between the data when there are few of them.
+        This keeps the map smooth between the data when there are few of them. Exemplars that no one looks at get none.
         """
-        others = self.neighborhoods.exemplars.inputs[drawn]
+        others = self.neighborhoods.seen[drawn]
         if not jitter:
             return points, others
         length = (points - others).norm(dim=1, keepdim=True) * (jitter / points.shape[1] ** 0.5)
         points = points + length * torch.randn(points.shape, generator=self.generator)
-        return points, others + length * torch.randn(others.shape, generator=self.generator)
+        return points, others + length * torch.randn(others.shape, generator=self.generator) if others_too else others

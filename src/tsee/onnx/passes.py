@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn.functional import hardshrink
 
 from tsee.exemplars import Exemplars
-from tsee.metric import Metric
+from tsee.metric import UNIT_LENGTH, Jaccard, Metric, ProductMetric
 from tsee.neighbors import CellIndex
 from tsee.neighbors.index import MARGIN
-from tsee.neighbors.traced import Cells, TracedIndex
+from tsee.neighbors.traced import Cells, TracedIndex, scanned
 from tsee.placement.refined import NEIGHBORS, among_neighbors
 from tsee.preprocessing import Preprocessing
 from tsee.preprocessing.fitting import NEGLIGIBLE
@@ -31,11 +31,15 @@ class _Preprocess(nn.Module):
         # float32 as the rows are: `transform` centers float32 rows with it too.
         self.register_buffer("mean", torch.from_numpy(preprocessing.mean.astype(np.float32)))
         self.register_buffer("basis", None if preprocessing.basis is None else torch.from_numpy(preprocessing.basis))
-        self.factor = 1 / preprocessing.scale
+        self.factor, self.metric = 1 / preprocessing.scale, preprocessing.metric
         spread = preprocessing.spread
         self.register_buffer("divisor", None if spread is None else torch.from_numpy(preprocessing.divisor).float())
 
     def forward(self, rows: Tensor) -> Tensor:
+        if self.metric in UNIT_LENGTH:
+            rows = rows / rows.abs().amax(1, keepdim=True)  # not a number, if all are zeros
+            rows = rows - rows.mean(1, keepdim=True) if self.metric == "correlation" else rows
+            rows = rows / rows.square().sum(1, keepdim=True).sqrt()
         centered = rows - self.mean
         inputs = centered * self.factor if self.divisor is None else centered / self.divisor
         return hardshrink(inputs if self.basis is None else inputs @ self.basis, NEGLIGIBLE)
@@ -84,12 +88,18 @@ class RefinedPass(nn.Module):
     def numbers_per_row(self) -> int:
         """The size of the largest table that is made for a row: its scores, or its differences from candidates."""
         n_exemplars, n_inputs = self.exemplars.shape
+        if not isinstance(self.metric, ProductMetric | Jaccard):
+            return n_exemplars * n_inputs
         return max(n_exemplars, (NEIGHBORS + MARGIN) * n_inputs)
 
     def forward(self, rows: Tensor) -> Tensor:
+        k = min(NEIGHBORS, len(self.exemplars))
+        if not isinstance(self.metric, ProductMetric):
+            found = scanned(self.preprocess(rows), self.exemplars, self.metric, k)
+            return among_neighbors(*found, self.exemplar_positions)
         cells = None
         if self.members is not None and self.homes is not None and self.centers is not None:
             cells = Cells(self.members, self.homes, self.centers, self.n_searched)
         index = TracedIndex(self.exemplars, self.metric, cells)
-        indices, distances = index.query(self.preprocess(rows), min(NEIGHBORS, len(self.exemplars)))
+        indices, distances = index.query(self.preprocess(rows), k)
         return among_neighbors(indices, distances, self.exemplar_positions)

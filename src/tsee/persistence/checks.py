@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tsee.fitted import METHODS, NETWORKS, PLACEMENTS
+from tsee.metric import METRICS, compares_features
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
 from tsee.values import is_count, is_list_of, is_number, is_text, need
 
@@ -21,6 +22,8 @@ __all__ = ["check_model"]
 
 KEYS = {"format", "format_version", "tsee_version", "parameters", "method", "n_components", "n_features"}
 KEYS |= {"feature_names", "network", "scale", "perplexity", "placement", "history", "checksum", "config_checksum"}
+# Models that were saved before there was a choice do not have it.
+KEYS |= {"metric"}
 
 # Each tensor besides the network's: its type and its shape. A size is the same wherever its name stands.
 TENSORS: dict[str, tuple[torch.dtype, tuple[str, ...]]] = {
@@ -44,7 +47,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Raise ValueError, with a short reason, if a configuration and tensors are not a whole model."""
-    need(set(config) == KEYS, "its entries are not those of a model")
+    need(set(config) | {"metric"} == KEYS, "its entries are not those of a model")
     need(is_text(config["tsee_version"]), "'tsee_version' must be text")
     need(isinstance(config["parameters"], dict), "'parameters' must be named")
     method = config["method"]
@@ -59,6 +62,7 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         need(is_list_of(names, str), "'feature_names' must be a list of names")
         need(not any(SURROGATES.search(name) for name in names), "'feature_names' must be text that UTF-8 can hold")
         need(len(names) == config["n_features"], "'feature_names' and 'n_features' differ")
+    need(config.get("metric", "euclidean") in METRICS, f"'metric' must be one of {METRICS}")
     need(is_number(config["scale"]) and config["scale"] > 0, "'scale' must be a number above 0")
     need(SCALES[0] < config["scale"] < SCALES[1], "'scale' must be between 1e-300 and 1e300")
     need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
@@ -90,7 +94,9 @@ def _check_tensors(config: dict[str, Any], tensors: dict[str, Tensor]) -> dict[s
     """Check all tensors, the network's only for finite values, and return the sizes that they have in common."""
     sizes = {"features": config["n_features"], "components": config["n_components"]}
     need("preprocessing.mean" in tensors, "it lacks 'preprocessing.mean'")
-    if "preprocessing.basis" not in tensors:
+    projected = "preprocessing.basis" in tensors
+    need(not projected or not compares_features(config.get("metric", "")), "its metric has no principal components")
+    if not projected:
         sizes["inputs"] = sizes["features"]
     for name in [*TENSORS, *tensors]:
         if name not in tensors or name.startswith(NETWORK):

@@ -160,6 +160,7 @@ def quality_curve(
     maps_test: Any = None,
     *,
     k: Sequence[int] = TENS,
+    metric: str = "euclidean",
     title: str | None = None,
     ax: Axes | None = None,
     path: PathLike | None = None,
@@ -178,6 +179,8 @@ def quality_curve(
         The maps of the held-out data, by the same names.
     k : sequence of int, default 1 and 10, 20, ..., 100
         The sizes of the neighborhoods.
+    metric : str, default "euclidean"
+        How rows of the data are compared, as in `tsee.metrics.quality_score`.
     title : str, optional
         The title.
     ax : matplotlib Axes, optional
@@ -208,7 +211,7 @@ def quality_curve(
         raise ValueError("X_test and maps_test must be given together, or neither to use the training points.")
 
     def scores(Y: Any, Y_test: Any) -> dict[int, float]:
-        return quality_score(X, Y, X_test, Y_test, k=k)
+        return quality_score(X, Y, X_test, Y_test, k=k, metric=metric)
 
     what = "Quality Score (%)"
     return _curve("quality_curve", scores, what, maps, maps_test, title, ax, path)

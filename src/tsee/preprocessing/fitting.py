@@ -1,10 +1,10 @@
-"""Rows of data as inputs of the network: centering, scale and a PCA."""
+"""Rows of data as inputs of the network: unit length, centering, scale and a PCA."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from tsee.data import apply_padded, blocks, dense
 from tsee.distributed import all_gather, all_max, all_offset, all_sum, broadcast
-from tsee.exceptions import DataWarning, warn
+from tsee.exceptions import DataWarning, rows_from, warn
+from tsee.metric import UNIT_LENGTH, ComparedRows, compared_rows, compares_features
 from tsee.preprocessing.principal import automatic_axes, leading_axes
 
 __all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
@@ -50,7 +51,9 @@ FALLING_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Preprocessing:
-    r"""The affine map :math:`u = B^T \frac{x - \mu}{s \sigma}` from a row to the network's inputs.
+    r"""The map :math:`u = B^T \frac{x - \mu}{s \sigma}` from a row to the network's inputs.
+
+    where x is the row, at unit length for the cosine and the correlation (`compared_rows`).
 
     Attributes
     ----------
@@ -61,12 +64,15 @@ class Preprocessing:
         The leading principal axes, times their weights; None leaves the features as they are.
     spread : ndarray of shape (n_features,), float64, or None
         The standard deviation of each feature, 1 for a constant feature; None if features are not standardized.
+    metric : str
+        How rows are compared, one of `METRICS`.
     """
 
     mean: np.ndarray
     scale: float
     basis: np.ndarray | None
     spread: np.ndarray | None = None
+    metric: str = "euclidean"
 
     @property
     def n_inputs(self) -> int:
@@ -100,6 +106,7 @@ class Preprocessing:
 
     def _scaled(self, block: np.ndarray) -> Tensor:
         """Rows of data, centered and divided, in their own precision, or in float64 if float32 lacks the range."""
+        block = compared_rows(block, self.metric)
         # By torch, which uses all cores. It does not take rows that are stored backwards, and numpy calls a single such
         # row contiguous.
         rows = block.copy() if min(block.strides) < 0 else np.require(block, requirements=["C", "W"])
@@ -119,7 +126,7 @@ class Preprocessing:
         return small > 1 / FLOAT32_RANGE and large < FLOAT32_RANGE
 
     def inverse(self, inputs: Tensor) -> np.ndarray:
-        """Inputs back in the units of the data, within the span of the principal axes."""
+        """Inputs back in the units of the data, within the span of the principal axes; rows stay at unit length."""
         centered = inputs.numpy()
         if self.basis is not None:
             centered = centered / np.square(self.basis).sum(0) @ self.basis.T  # over the squares of the weights
@@ -156,7 +163,9 @@ class Inputs:
         start, stop, _ = rows.indices(len(self))
         inputs = torch.empty((stop - start, self.shape[1]))
         for part in blocks(stop - start):
-            inputs[part] = self.preprocessing(dense(self._X, slice(start + part.start, start + part.stop)))
+            block = dense(self._X, slice(start + part.start, start + part.stop))
+            with rows_from(start + part.start):
+                inputs[part] = self.preprocessing(block)
         return inputs
 
 
@@ -167,6 +176,7 @@ def fit_preprocessing(
     *,
     standardize: bool = False,
     names: Sequence[Any] | None = None,
+    metric: str = "euclidean",
 ) -> Preprocessing:
     """Learn the mean, the scale and, if ``n_inputs`` is less than the number of features, the principal axes.
 
@@ -174,7 +184,16 @@ def fit_preprocessing(
     The scale makes the mean variance of an input 1, so that pixels in 0..255 and in 0..1 give the same inputs. With
     ``standardize`` each feature is first divided by its standard deviation. Without it, a `DataWarning` reports a value
     that outweighs all others, or a few columns that hold most of the variance. ``names`` are the names of the columns.
+
+    Rows are first made comparable by ``metric``. Where the values themselves count (Hamming, Jaccard), they are only
+    divided by a power of two, which keeps equal values equal and zero at zero.
     """
+    names = getattr(X, "names", None) if names is None else names
+    if metric in UNIT_LENGTH:
+        return replace(fit_preprocessing(ComparedRows(X, metric), n_inputs, generator, names=names), metric=metric)
+    if metric in ("hamming", "jaccard"):
+        return Preprocessing(np.zeros(X.shape[1]), ComparedRows(X, metric).power_of_two(), None, None, metric)
+    n_inputs = None if compares_features(metric) else n_inputs
     n_features = X.shape[1]
     n_rows = all_sum(X.shape[0])
     # Counted from the first row: the mean of a constant feature is then exact, however large it is.
@@ -184,7 +203,6 @@ def fit_preprocessing(
         excess += (dense(X, rows).astype(np.float64) / n_rows - first / n_rows).sum(0)
     mean = first + all_sum(torch.from_numpy(excess)).numpy()
     largest = _largest_deviations(X, mean)
-    names = getattr(X, "names", None) if names is None else names
     # A deviation within the rounding errors of the data's own precision counts as zero.
     rounding = np.abs(mean) * (8 * all_max(float(np.finfo(np.result_type(X.dtype, np.float32)).eps)))
     varying = largest.by_feature > rounding
@@ -212,10 +230,10 @@ def fit_preprocessing(
         else:
             axes, variances = leading_axes(X, unit, min(n_inputs, n_rows - 1), generator, squares)
         basis, variance = axes.float().numpy(), float(variances.sum()) / len(variances)
-    if varies and not standardize:
+    if varies and not standardize and not isinstance(X, ComparedRows):  # rows of unit length have no units
         by_feature = all_sum(squares).numpy()
         _warn_of_dominance(by_feature, varying, largest, n_rows, names)
-    return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis, unit.spread)
+    return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis, unit.spread, metric)
 
 
 def _sum_squares(X: Any, unit: Preprocessing, squares: Tensor) -> float:

@@ -11,6 +11,7 @@ import scipy.sparse
 
 from tsee.exceptions import DataFileError, UndefinedMeasureError
 from tsee.files import Table
+from tsee.fitted import fitted_map
 from tsee.metrics import (
     CentroidScores,
     centroid_scores,
@@ -89,7 +90,8 @@ def evaluate_map(model: Any, table: Table, train: Table | None = None, *, verbos
     """Measure how good the map of a model is for the rows of a table.
 
     The k-NN error is measured on all rows that have a label. The other measures compare the map with the data, on a
-    random sample of at most 5,000 rows, which is always the same. Of these, the distance correlation uses 2,000.
+    random sample of at most 5,000 rows, which is always the same. Of these, the distance correlation uses 2,000. Rows
+    are compared by the metric of the model.
 
     Parameters
     ----------
@@ -117,7 +119,8 @@ def evaluate_map(model: Any, table: Table, train: Table | None = None, *, verbos
             pairs["Y_test"], pairs["y_test"] = _labeled(judged)
             n_unlabeled += len(judged.positions) - len(pairs["Y_test"])
         errors = knn_error(**pairs, k=_possible(len(positions) - itself))
-    samples: dict[str, Any] = dict(X_train=others.sample, Y_train=others.sample_positions)
+    metric = fitted_map(model).preprocessing.metric
+    samples: dict[str, Any] = dict(X_train=others.sample, Y_train=others.sample_positions, metric=metric)
     if train is not None:
         samples |= dict(X_test=judged.sample, Y_test=judged.sample_positions)
     n_others = others.sample.shape[0] - itself
@@ -135,7 +138,7 @@ def evaluate_map(model: Any, table: Table, train: Table | None = None, *, verbos
         triplet_accuracy=_if_defined(triplet_accuracy, **samples),
         distance_correlation=_if_defined(distance_correlation, **samples),
         density_correlation=_if_defined(density_correlation, **samples, k=min(RADIUS_NEIGHBORS, n_others)),
-        centroids=_centroids(judged, None if train is None else others),
+        centroids=_centroids(judged, None if train is None else others, metric),
     )
 
 
@@ -160,9 +163,9 @@ def _if_defined(measure: Callable[..., Any], **given: Any) -> Any:
         return None
 
 
-def _centroids(judged: _Placed, train: _Placed | None) -> CentroidScores | None:
+def _centroids(judged: _Placed, train: _Placed | None, metric: str) -> CentroidScores | None:
     """The scores of the centroids of the samples, without the rows that have no label."""
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {"metric": metric}
     for name, placed in [("train", judged)] if train is None else [("train", train), ("test", judged)]:
         if placed.labels is None:
             return None

@@ -21,7 +21,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from tsee.data import dense
+from tsee.data import blocks, dense
 from tsee.distributed import all_gather, rank
 from tsee.exceptions import CheckpointError, TrainingWarning, warn
 from tsee.files.atomic import replacing
@@ -75,8 +75,11 @@ def saved_seed(folder: Path) -> int | None:
 def data_digest(X: Any, mean: np.ndarray) -> str:
     """A digest that tells the data of all processes from other data. A collective.
 
-    Every value counts through the mean, and the order through rows from all over the data.
+    Every value counts through the mean, and the order through rows from all over the data. If rows are not centered,
+    the mean is zero, and the sums of the columns take its place.
     """
+    if not mean.any():
+        mean = sum((dense(X, rows).sum(0, dtype=np.float64) for rows in blocks(X.shape[0])), mean)
     digest = hashlib.sha256(mean.tobytes())
     n = X.shape[0]
     for start in sorted({i * max(0, n - DIGEST_ROWS) // (DIGEST_SLICES - 1) for i in range(DIGEST_SLICES)}):

@@ -104,7 +104,16 @@ def _seeded(
 
     def closure() -> Tensor:
         generator.manual_seed(seed)
-        torch.manual_seed(seed)
+        _seed_global(seed)
         return loss_of(network, batch)
 
     return closure
+
+
+def _seed_global(seed: int) -> None:
+    """What ``torch.manual_seed`` does, without the note on the call that it writes for each kind of missing device."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(seed)
+    if torch.backends.mps.is_available():
+        torch.mps.manual_seed(seed)

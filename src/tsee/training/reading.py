@@ -41,7 +41,7 @@ def read_batches(inputs: Inputs, objective: Objective, plan: Plan, *, on_disk: b
             columns = {"inputs": block, **objective.columns(block, rows)}
             if store is None:
                 store = new_store(len(inputs), columns, seed_of(plan.seed, rank()), on_disk=on_disk)
-                if isinstance(store, MemoryStore) and inputs.cheap_to_recompute:
+                if isinstance(store, MemoryStore) and columns["inputs"] is block and inputs.cheap_to_recompute:
                     store.computed["inputs"] = inputs.take
             store.append(columns)
             bar.update(len(block))

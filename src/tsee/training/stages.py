@@ -189,7 +189,7 @@ class LayOut:
         neighbors = self.objective.neighborhoods.of_exemplars()
         positions, complete = inputs.new_zeros(len(inputs), fitted.n_components), True
         if rank() == 0:
-            shape = large_shape(inputs, fitted.n_components)
+            shape = large_shape(inputs, fitted.n_components, fitted.exemplars.metric)
             with progress_bar(self.n_iterations, "layout", "step", verbose=plan.verbose) as bar:
                 positions, complete = lay_out(
                     shape,

@@ -1,5 +1,6 @@
 // New rows among the exemplars: their novelty (placement/novelty.py) and their positions (placement/refined.py).
 
+import { comparesFeatures, nearestOfAll, smallest } from './metric.js';
 import { BLOCK } from './network.js';
 
 const MORE_CANDIDATES = 4;
@@ -44,7 +45,9 @@ export class Exemplars {
       // The same distance as `exemplar_distances` in Python, which includes what the inputs leave out.
       const near = Math.min(this.model.noveltyNeighbors, this.n);
       const k = refined ? this.model.refined.neighbors : near;
-      const { indices, squared } = this.nearest(input, scores, Math.max(k, near));
+      const { indices, squared } = comparesFeatures(this.model.metric)
+        ? nearestOfAll(input, this.inputs, this.n, Math.max(k, near), this.model.metric)
+        : this.nearest(input, scores, Math.max(k, near));
       const mean = squared.slice(0, near).reduce((sum, value) => sum + value, 0) / near;
       novelty[row] = this.share(Math.sqrt(mean + network.outside[row]));
       indices.length = squared.length = k;
@@ -56,21 +59,7 @@ export class Exemplars {
   // The k nearest: a few more candidates by products, then the nearest of these by exact differences.
   nearest(input, scores, k) {
     const more = Math.min(this.n, k + MORE_CANDIDATES);
-    const found = [];
-    const sizes = [];
-    for (let i = 0; i < this.n; i++) {
-      const size = this.halves[i] - scores[i];
-      if (found.length === more && size >= sizes[more - 1]) continue;
-      let at = Math.min(found.length, more - 1);
-      while (at > 0 && sizes[at - 1] > size) {
-        sizes[at] = sizes[at - 1];
-        found[at] = found[at - 1];
-        at--;
-      }
-      sizes[at] = size;
-      found[at] = i;
-    }
-    const exact = found.map((index) => {
+    const exact = smallest(this.n, more, (i) => this.halves[i] - scores[i]).map((index) => {
       let sum = 0;
       for (let i = 0; i < this.width; i++) sum += (input[i] - this.inputs[index * this.width + i]) ** 2;
       return { index, sum };

@@ -1,5 +1,7 @@
 // Preprocessing and network, step by step, on a block of rows: the counterpart of preprocessing.py and networks.py.
 
+import { comparedRows } from './metric.js';
+
 export const BLOCK = 64;
 const LANES = 4; // numbers that are processed at once; rows are padded to a multiple of it
 
@@ -62,10 +64,11 @@ export class Network {
   }
 
   // The positions of up to BLOCK rows of data. Their inputs remain at `this.inputs`, and the squared length of what the
-  // inputs leave out of each row in `this.outside`.
-  run(rows, count) {
+  // inputs leave out of each row in `this.outside`. A row that cannot be compared is passed to `refuse`.
+  run(rows, count, refuse) {
     const { memory, model } = this;
     const width = model.nFeatures;
+    rows = comparedRows(rows, width, count, model.metric, refuse);
     let stride = padded(width);
     let [here, there] = this.buffers;
     const first = memory.view(here, BLOCK * stride).fill(0);

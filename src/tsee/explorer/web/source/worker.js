@@ -49,7 +49,10 @@ async function place({ content, source }) {
   let told = 0;
   for (let from = 0; from < n; from += BLOCK) {
     const to = Math.min(n, from + BLOCK);
-    const found = network.run(numbersOf(table, features, from, to), to - from);
+    const refuse = (row, problem) => {
+      throw new BadData(`${quoted(source)}, row ${from + row + 1} (line ${table.lines[from + row]}) ${problem}`);
+    };
+    const found = network.run(numbersOf(table, features, from, to), to - from, refuse);
     const fresh = exemplars?.of(network, to - from, found);
     novelty?.set(fresh, from);
     positions.set(found, 2 * from);

@@ -40,6 +40,9 @@ class Weighted:
         rows = self.scaled(rows if origin is None else rows - origin)
         return Prepared(rows, rows.square().sum(1))
 
+    def lengths(self, rows, others):
+        return torch.cdist(self.scaled(rows), self.scaled(others))
+
     def exact(self, rows, others):
         return self.scaled(rows - others).square().sum(-1)
 

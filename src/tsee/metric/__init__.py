@@ -1,0 +1,31 @@
+"""All distances: their names, rows as each compares them, and classes that compare rows.
+
+Cosine and correlation distances are Euclidean distances between rows of unit length (`compared_rows`), so everything
+after the preprocessing is Euclidean. The other metrics compare the features themselves, each by a class of its own.
+"""
+
+from tsee.metric.euclidean import Euclidean, Prepared, euclidean, shifted
+from tsee.metric.features import Hamming, Jaccard, Manhattan
+from tsee.metric.names import METRICS, OF_FEATURES, UNIT_LENGTH, compares_features, metric_of
+from tsee.metric.protocol import Metric, ProductMetric, exclude_from
+from tsee.metric.rows import ComparedRows, compared_rows
+
+__all__ = [
+    "METRICS",
+    "OF_FEATURES",
+    "UNIT_LENGTH",
+    "ComparedRows",
+    "Euclidean",
+    "Hamming",
+    "Jaccard",
+    "Manhattan",
+    "Metric",
+    "Prepared",
+    "ProductMetric",
+    "compared_rows",
+    "compares_features",
+    "euclidean",
+    "exclude_from",
+    "metric_of",
+    "shifted",
+]

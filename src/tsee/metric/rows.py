@@ -1,0 +1,112 @@
+"""Rows of data as a metric compares them: of unit length, or checked to be booleans."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from tsee.data import blocks, dense
+from tsee.distributed import all_max, all_sum
+from tsee.exceptions import RowError, rows_from
+
+__all__ = ["ComparedRows", "compared_rows"]
+
+# A row is constant if it differs from its mean by no more than this many units in the last digit of its largest value.
+ROUNDING_UNITS = 8
+
+
+def compared_rows(block: np.ndarray, metric: str) -> np.ndarray:
+    r"""Rows that can be compared by ``metric_of(metric)``.
+
+    For the cosine, rows are divided by their length; for the correlation, their mean is subtracted first. The squared
+    Euclidean distance of such rows is :math:`2 (1 - \cos(x, e))`, twice the cosine (or correlation) distance. For
+    Jaccard, rows are checked. For other metrics they stay as they are.
+
+    Parameters
+    ----------
+    block : ndarray of shape (n, d), float32 or float64
+    metric : str
+        One of `METRICS`.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        In the dtype of ``block``.
+
+    Raises
+    ------
+    RowError
+        If a row has no direction, or is not boolean. Its number is counted in the block.
+    """
+    if metric == "jaccard":
+        _check_boolean(block)
+    if metric not in ("cosine", "correlation"):
+        return block
+    rows = block.astype(np.float64)
+    # Divided by the largest value first, so that no square overflows or vanishes.
+    largest = np.abs(rows).max(1, keepdims=True)
+    zero = largest[:, 0] == 0
+    rows /= np.where(largest > 0, largest, 1)
+    if metric == "correlation":
+        rows -= rows.mean(1, keepdims=True)
+        zero |= np.abs(rows).max(1) <= ROUNDING_UNITS * np.finfo(block.dtype).eps
+    if zero.any():
+        what = "all zeros" if metric == "cosine" else "constant"
+        raise RowError(
+            int(zero.argmax()),
+            f"is {what}, so it has no direction, which metric={metric!r} compares: leave such rows out, or choose "
+            "another metric.",
+        )
+    rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    return rows.astype(block.dtype)
+
+
+def _check_boolean(block: np.ndarray) -> None:
+    other = (block != 0) & (block != 1)
+    if other.any():
+        row, column = (int(at) for at in np.argwhere(other)[0])
+        raise RowError(
+            row,
+            f"holds {block[row, column]:g} in column {column} (counted from 0), but metric='jaccard' compares "
+            "booleans: pass X != 0 to compare which values are there, or choose another metric.",
+        )
+
+
+class ComparedRows:
+    """Data as a metric compares them, by slices: ``rows[a:b]`` passes those rows through `compared_rows`.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or Rows
+        The data of this process, as `check_rows` returns them.
+    metric : str
+        One of `METRICS`.
+    """
+
+    def __init__(self, X: Any, metric: str) -> None:
+        self._X, self._metric = X, metric
+        self.shape, self.dtype = X.shape, np.result_type(X.dtype, np.float32)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        with rows_from(rows.start):
+            return compared_rows(dense(self._X, rows), self._metric)
+
+    def power_of_two(self) -> float:
+        """The power of two nearest to the root mean square of all values, 1 if all are zero. A collective."""
+        found = [_largest_and_squares(self[rows]) for rows in blocks(self.shape[0])]
+        largest = all_max(max(unit for unit, _ in found))
+        if largest == 0:
+            return 1.0
+        squares = torch.tensor(sum(total * (unit / largest) ** 2 for unit, total in found), dtype=torch.float64)
+        mean = float(all_sum(squares)) / (all_sum(self.shape[0]) * self.shape[1])
+        return 2.0 ** round(math.log2(largest) + math.log2(mean) / 2)
+
+
+def _largest_and_squares(block: np.ndarray) -> tuple[float, float]:
+    """The largest absolute value, and the sum of all squares in units of it: none overflows or vanishes."""
+    largest = float(np.abs(block).max())
+    scaled = block.ravel() / (largest or 1)
+    return largest, float(np.einsum("i,i->", scaled, scaled, dtype=np.float64))
