@@ -1,15 +1,12 @@
 """What the forms draw: from their own generator, never the row itself, every neighbor as often as it should come."""
 
-import math
-
 import pytest
 import torch
 from torch import nn
-from torch.autograd import gradcheck
 
 from tsee.batches import Batch
 from tsee.exemplars import Exemplars
-from tsee.objectives import Neighborhoods, Noise, Sampled, distance_loss, noise_contrastive_loss
+from tsee.objectives import Neighborhoods, Noise, Sampled, noise_contrastive_loss
 
 CPU = torch.device("cpu")
 
@@ -50,13 +47,6 @@ def noise_of(exemplars, n_noise):
 
 def batch_of(form, rows):
     return Batch({"inputs": rows, **form.columns(rows, slice(0, len(rows)))}, 0)
-
-
-def test_distance_loss_is_the_naive_mean():
-    Y, targets = draw(5, 2).double(), draw(5, 2, seed=1).double()
-    expected = sum(math.log1p(float((y - t).square().sum())) for y, t in zip(Y, targets, strict=True)) / 5
-    assert float(distance_loss(Y, targets)) == pytest.approx(expected)
-    assert gradcheck(lambda Y: distance_loss(Y, targets), (Y.requires_grad_(),))
 
 
 @pytest.mark.parametrize("make", [sampled_of, lambda points: noise_of(points, 5)], ids=["sampled", "noise"])

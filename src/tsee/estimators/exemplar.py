@@ -37,7 +37,9 @@ MIN_REFINED = 10
 LAYOUT_NEIGHBORS = 2
 # The factor on the attraction at the end of a layout, and at the end of one that the network alone is to draw: clusters
 # that are farther apart are easier to learn.
-LAYOUT_EXAGGERATION, NETWORK_EXAGGERATION = 1.0, 2.0
+LAYOUT_EXAGGERATION, NETWORK_EXAGGERATION = 1.0, 1.0
+# Places of the map that such a network chooses among: one for so many exemplars, within bounds.
+EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
 # The same where the network learns from exemplars drawn for its rows.
 POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
 
@@ -154,8 +156,10 @@ class ExemplarMap(ParametricMap):
     def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
         if not isinstance(objective, Sampled) or not self._is_refined(objective.neighborhoods.exemplars):
             return super()._stages(objective, plan)
-        dense = is_dense(plan.n_rows, len(objective.neighborhoods.exemplars))
-        automatic = LAYOUT_EXAGGERATION if dense and self.placement != "forward" else NETWORK_EXAGGERATION
+        n_exemplars = len(objective.neighborhoods.exemplars)
+        dense = is_dense(plan.n_rows, n_exemplars)
+        alone = self.placement == "forward" or not dense
+        automatic = NETWORK_EXAGGERATION if alone else LAYOUT_EXAGGERATION
         weight = float(self.global_weight)
         layout = LayOut(
             objective,
@@ -163,7 +167,7 @@ class ExemplarMap(ParametricMap):
             pull=weight / (1 - weight) if weight < 1 else math.inf,
             exaggeration=automatic if self.exaggeration is None else self.exaggeration,
         )
-        return [layout, Distill(objective, plan.n_epochs)]
+        return [layout, Distill(objective, plan.n_epochs, _n_places(n_exemplars) if alone else 0)]
 
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.
@@ -229,3 +233,8 @@ class ExemplarMap(ParametricMap):
         check_is_fitted(self)
         assert self.map_.exemplars is not None
         return self.map_.exemplars
+
+
+def _n_places(n_exemplars: int) -> int:
+    """How many places a network chooses among that learns so many exemplars."""
+    return min(n_exemplars, max(LEAST_PLACES, n_exemplars // EXEMPLARS_PER_PLACE), MOST_PLACES)
