@@ -23,8 +23,8 @@ NORMALIZATIONS = ("layer", "batch", None)
 class Network(nn.Module):
     r"""Hidden layers and a linear readout: what the two networks share.
 
-    The units of the last hidden layer can be places: positions :math:`v_k` on the map, the columns of the readout, among
-    which a softmax of their scores s chooses,
+    The units of the last hidden layer can be places: positions :math:`v_k` on the map, the columns of the readout,
+    among which a softmax of their scores s chooses,
 
     .. math:: y = \sum_k p_k v_k, \qquad p_k = e^{s_k} / \sum_l e^{s_l}.
 
