@@ -68,7 +68,7 @@ def test_equation_7_with_places():
     network.choose_among(places, generator(2))
     network.double()
     x = torch.randn(4, dtype=torch.float64, generator=generator(3))
-    powers = [float(c @ x + b) ** 2 for c, b in zip(network.factors.weight, network.factors.bias, strict=True)]
+    powers = (network.factors(x) ** 2).tolist()
     W, b = network.mixing.weight, network.mixing.bias
     chosen = softmax([sum(float(W[k, f]) * powers[f] for f in range(5)) + float(b[k]) for k in range(6)])
     expected = sum(p * place for p, place in zip(chosen, places, strict=True))
@@ -85,6 +85,18 @@ def test_a_deep_network_with_places():
     for i in range(3):
         expected = sum(p * place for p, place in zip(softmax(scores[i].tolist()), places, strict=True))
         torch.testing.assert_close(network(x)[i], expected)
+
+
+@pytest.mark.parametrize("kind", [DeepNetwork, HighOrderNetwork])
+def test_a_sharper_choice_is_nearer_to_one_place(kind):
+    network = kind(6, 2, n_places=7, generator=generator(1))
+    x = torch.randn(9, 6, generator=generator(2))
+    scores = network.hidden(x)
+    network.sharpen(50.0)
+    torch.testing.assert_close(network.hidden(x), 50 * scores, rtol=1e-4, atol=1e-3)
+    nearest = network.readout.weight.T[scores.argmax(1)]
+    network.sharpen(1000.0)
+    torch.testing.assert_close(network(x), nearest)
 
 
 @pytest.mark.parametrize("normalization", ["layer", "batch", None])

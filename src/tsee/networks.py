@@ -65,8 +65,19 @@ class Network(nn.Module):
         self.config["n_places"] = len(places)
         self.to(places.device)
 
+    def sharpen(self, factor: float) -> None:
+        """Multiply the scores of the places."""
+        with torch.no_grad():
+            for weights in self.scoring.parameters():
+                weights.mul_(factor)
+
+    @property
+    def scoring(self) -> nn.Linear:
+        """The layer that gives places their scores."""
+        raise NotImplementedError
+
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
-        """Make the layer of the scores."""
+        """Make that layer."""
         raise NotImplementedError
 
     def units(self, x: Tensor) -> Tensor:
@@ -143,6 +154,12 @@ class DeepNetwork(Network):
         units: Tensor = self.layers(x)
         return units
 
+    @property
+    def scoring(self) -> nn.Linear:
+        last = self.layers[-1]
+        assert isinstance(last, nn.Linear)
+        return last
+
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         width = [self.config["n_inputs"], *self.config["hidden_layers"]][-1]
         self.layers.append(_linear(width, n_places, generator))
@@ -215,6 +232,10 @@ class HighOrderNetwork(Network):
         powers = self.power_norm(self.factors(x) ** self.order)  # (rows, F)
         arguments: Tensor = self.hidden_norm(self.mixing(powers))  # (rows, m)
         return arguments if self.n_places else torch.sigmoid(arguments)
+
+    @property
+    def scoring(self) -> nn.Linear:
+        return self.mixing
 
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         self.mixing = _linear(self.config["n_factors"], n_places, generator)

@@ -17,7 +17,7 @@ from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_
 from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.preprocessing import Inputs
 from tsee.progress import progress_bar
-from tsee.training.plan import Plan, resolve_perplexity
+from tsee.training.plan import MAX_EPOCHS, Plan, resolve_perplexity
 from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
 __all__ = ["ExemplarMap"]
@@ -35,13 +35,14 @@ NOISE_NEIGHBORS = 100
 MIN_REFINED = 10
 # Neighbors of a row in a layout, per unit of perplexity. Three would change little and take half as long again.
 LAYOUT_NEIGHBORS = 2
-# The factor on the attraction at the end of a layout, and at the end of one that the network alone is to draw: clusters
-# that are farther apart are easier to learn.
-LAYOUT_EXAGGERATION, NETWORK_EXAGGERATION = 1.0, 1.0
-# Places of the map that such a network chooses among: one for so many exemplars, within bounds.
-EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
-# The same where the network learns from exemplars drawn for its rows.
+# The factor on the attraction at the end of a layout, and where the network learns from exemplars drawn for its rows.
+LAYOUT_EXAGGERATION = 1.0
 POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
+# Places of the layout for a network that places rows alone: one for so many exemplars, within bounds. They make an
+# epoch four times as long, so a network that only comes second does without.
+EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
+# Steps that such a network gains from, if there are not too many epochs in them.
+PLACES_STEPS = 2700
 
 
 class ExemplarMap(ParametricMap):
@@ -157,17 +158,18 @@ class ExemplarMap(ParametricMap):
         if not isinstance(objective, Sampled) or not self._is_refined(objective.neighborhoods.exemplars):
             return super()._stages(objective, plan)
         n_exemplars = len(objective.neighborhoods.exemplars)
-        dense = is_dense(plan.n_rows, n_exemplars)
-        alone = self.placement == "forward" or not dense
-        automatic = NETWORK_EXAGGERATION if alone else LAYOUT_EXAGGERATION
+        alone = self.placement == "forward" or not is_dense(plan.n_rows, n_exemplars)
         weight = float(self.global_weight)
         layout = LayOut(
             objective,
             n_iterations=self.refinement,
             pull=weight / (1 - weight) if weight < 1 else math.inf,
-            exaggeration=automatic if self.exaggeration is None else self.exaggeration,
+            exaggeration=LAYOUT_EXAGGERATION if self.exaggeration is None else self.exaggeration,
         )
-        return [layout, Distill(objective, plan.n_epochs, _n_places(n_exemplars) if alone else 0)]
+        if not alone:
+            return [layout, Distill(objective, plan.n_epochs)]
+        more = min(MAX_EPOCHS, math.ceil(PLACES_STEPS / plan.n_steps)) if self.max_epochs is None else 0
+        return [layout, Distill(objective, max(plan.n_epochs, more), _n_places(n_exemplars))]
 
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.

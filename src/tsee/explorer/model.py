@@ -103,7 +103,7 @@ def _describe_exemplars(fitted: FittedMap, exemplars: Exemplars) -> tuple[dict[s
 
 def _steps(network: DeepNetwork | HighOrderNetwork, dtype: type[np.floating[Any]]) -> tuple[list[Any], Arrays]:
     """The network's steps in order, and their weights."""
-    choice = [nn.Softmax(1)] if network.n_places else []
+    choice: list[nn.Module] = [nn.Softmax(1)] if network.n_places else []
     if isinstance(network, DeepNetwork):
         modules: list[Any] = [*network.layers, *choice, network.readout]
     else:

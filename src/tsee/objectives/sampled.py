@@ -15,7 +15,8 @@ from tsee.objectives.neighborhoods import Neighborhoods
 
 __all__ = ["Sampled", "sampled_loss"]
 
-MAX_JITTER = 0.5
+# The automatic noise of few rows, and of rows that learn a layout.
+MAX_JITTER, LAYOUT_JITTER = 0.5, 0.4
 # A row's exemplars are drawn beforehand, one for each epoch; after this many epochs they repeat.
 MAX_DRAWS = 64
 
@@ -89,7 +90,7 @@ class Sampled:
         # As with the width of a kernel: the more data, the less there is to smooth over.
         automatic = min(MAX_JITTER, MAX_JITTER * (1000 / n_rows) ** 0.5)
         self.jitter = automatic if jitter is None else jitter
-        self.jitter_of_targets = MAX_JITTER if jitter is None else jitter
+        self.jitter_of_targets = LAYOUT_JITTER if jitter is None else jitter
 
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
         """The exemplars drawn for each epoch, and which exemplar the row is."""
