@@ -32,7 +32,7 @@ def points(rows):
 
 def sampled_of(exemplars, jitter=0.0):
     generator = torch.Generator().manual_seed(0)
-    neighborhoods = Neighborhoods(exemplars, 0, 4.0, 12)
+    neighborhoods = Neighborhoods(exemplars, 0, 4.0, 12, remember=True)
     return Sampled(
         neighborhoods, n_rows=60, n_epochs=20, jitter=jitter, exaggeration=1.0, device=CPU, generator=generator
     )
@@ -79,11 +79,18 @@ def test_a_row_is_drawn_to_its_own_position_or_to_an_exemplar_drawn_for_it(rows,
 
 def test_rows_are_moved_by_a_share_of_the_difference_of_two_neighbors(rows, points):
     form = sampled_of(points, jitter=0.3)
-    batch = batch_of(form, rows, epoch=19)
-    moved, exemplars = form.moved(batch)
-    first, second = (points.inputs[batch["drawn"][:, column].long()] for column in (0, -1))  # the draws repeat
-    torch.testing.assert_close(moved, rows + 0.3 * (first - second))
-    assert torch.equal(exemplars, torch.where(batch["own"] >= 0, batch["own"], batch["drawn"][:, 0]))
+    batch = batch_of(form, rows, epoch=0)
+    lesson = Distillation(form, draw(30, 2), size=1.0, n_epochs=3, places=draw(4, 2, seed=1))
+    _, exemplars = form.learned(batch)
+    apart = torch.cdist(points.inputs, points.inputs) + torch.diag(torch.full((30,), torch.inf))
+    form.generator.manual_seed(3)
+    steps = torch.stack([lesson.moved(rows, exemplars) - rows for _ in range(200)]).double()  # (200, rows, columns)
+    for i, exemplar in enumerate(exemplars):
+        near = points.inputs[apart[exemplar].argsort()[:12]].double()
+        possible = 0.3 * (near[:, None] - near[None]).flatten(0, 1)
+        missed = torch.cdist(steps[:, i], possible).min(1).values
+        assert missed.max() < 1e-5
+        assert len(torch.unique(steps[:, i].round(decimals=4), dim=0)) > 60  # of 133
 
 
 @pytest.mark.parametrize("n_places", [1, 5, 20])

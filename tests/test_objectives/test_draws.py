@@ -72,7 +72,7 @@ def test_both_a_row_and_its_exemplar_are_moved_in_proportion_to_their_distance(c
     form = sampled_of(points)
     drawn = batch_of(form, rows)["drawn"][:, 0].long()
     others = points.inputs[drawn]
-    moved = [form._jittered(rows, drawn, 0.3) for _ in range(2000)]
+    moved = [form.jittered(rows, drawn, 0.3) for _ in range(2000)]
     steps = torch.stack([torch.stack([a - rows, b - others]) for a, b in moved])  # (2000, 2, rows, columns)
     length = 0.3 * (rows - others).norm(dim=1)
     for steps_of in steps.unbind(1):

@@ -51,8 +51,8 @@ class HotSEE(HighOrder, ExemplarMap):
     jitter : float or None, default=None
         Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the map
         smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and less for
-        more rows, by the square root of their number. Where the network learns a layout, it is a share of the
-        difference of two of a row's neighbors, 0.4 for None. Only for the "sampled" contrast.
+        more rows, by the square root of their number. Where the network learns a layout, None takes 0.5; if it also
+        chooses among places, the noise is a share of the difference of two neighbors. Only for the "sampled" contrast.
     refinement : int, default=420
         Steps in which exact forces lay the exemplars out, from the large shape of the data to where the loss wants
         each of them; the network then learns these positions. 0 trains the network alone, from random weights, and

@@ -162,9 +162,9 @@ PARAMETERS: dict[str, Parameter] = {
         _or_none(_real(0)),
         "Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps "
         "the map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 "
-        "rows and less for more rows, by the square root of their number. Where the network learns a layout, it is "
-        "a share of the difference of two of a row's neighbors, 0.4 for None. Only for the "
-        '"sampled" contrast.',
+        "rows and less for more rows, by the square root of their number. Where the network learns a layout, None "
+        "takes 0.5; if it also chooses among places, the noise is a share of the difference of two neighbors. Only "
+        'for the "sampled" contrast.',
     ),
     "refinement": Parameter(
         "int",

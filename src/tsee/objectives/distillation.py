@@ -21,6 +21,8 @@ FIRST_UNIT, LAST_UNIT, LAST_UNIT_OF_PLACES = 1 / 5, 1 / 15, 1 / 30
 # The weight of the choice beside the distance in the first epoch and in the last: at first rows learn which places are
 # theirs, which distances alone hardly teach, then where among them they are.
 FIRST_CHOICE, LAST_CHOICE = 1.0, 0.05
+# The nearest neighbors of an exemplar whose differences move the rows.
+MOVING_NEIGHBORS = 15
 # The nearest places of a position, among which the choice is spread.
 NEAR_PLACES = 8
 
@@ -58,10 +60,10 @@ def choice_loss(log_probabilities: Tensor, indices: Tensor, weights: Tensor) -> 
 
 
 class Distillation:
-    """The network is to give the exemplars, and the rows among them, given positions.
+    """The network is to give the exemplars, and the rows among them, given positions. Making one is a collective.
 
-    A row that is not an exemplar is pulled to the position of an exemplar drawn for it: over the epochs, to where its
-    own attraction is least.
+    Rows are moved by noise as they learn. With places it is a share of the difference of two exemplars near the row:
+    rows then move as rows of their kind differ, which new rows do, too.
 
     Parameters
     ----------
@@ -80,22 +82,35 @@ class Distillation:
         self, objective: Sampled, positions: Tensor, *, size: float, n_epochs: int, places: Tensor | None = None
     ) -> None:
         self.objective, self.positions, self.size, self.n_epochs = objective, positions, size, n_epochs
-        self.near = None if places is None else _near_places(positions, places, size)
+        self.near = self.neighbors = None
+        if places is not None:
+            self.near = _near_places(positions, places, size)
+            self.neighbors = objective.neighborhoods.of_exemplars().indices[:, :MOVING_NEIGHBORS]
 
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
         """The distance of the batch from where it should be; if the network has places, also its choice among them."""
-        points, exemplars = self.objective.moved(batch)
-        device = self.objective.device
-        points, targets = points.to(device), self.positions[exemplars].to(device) / self.size
+        objective, device = self.objective, self.objective.device
+        drawn, exemplars = objective.learned(batch)
+        targets = self.positions[exemplars].to(device) / self.size
         if self.near is None or not isinstance(network, Network):
+            points, _ = objective.jittered(batch["inputs"], drawn, objective.jitter_of_targets)
             unit = self._falling(FIRST_UNIT, LAST_UNIT, batch.epoch)
-            return distance_loss(network(points) / self.size, targets, unit)
-        unit = self._falling(FIRST_UNIT, LAST_UNIT_OF_PLACES, batch.epoch)
-        chosen = network.units(points).log_softmax(1)
+            return distance_loss(network(points.to(device)) / self.size, targets, unit)
+        chosen = network.units(self.moved(batch["inputs"], exemplars).to(device)).log_softmax(1)
         indices, weights = (part[exemplars].to(device) for part in self.near)
         choice = choice_loss(chosen, indices, weights)
+        unit = self._falling(FIRST_UNIT, LAST_UNIT_OF_PLACES, batch.epoch)
         distance = distance_loss(network.readout(chosen.exp()) / self.size, targets, unit)
         return self._falling(FIRST_CHOICE, LAST_CHOICE, batch.epoch) * choice + distance / unit**2
+
+    def moved(self, points: Tensor, exemplars: Tensor) -> Tensor:
+        """Rows, each moved by a share of the difference of two random neighbors of its exemplar."""
+        assert self.neighbors is not None
+        objective, (_, k) = self.objective, self.neighbors.shape
+        inputs = objective.neighborhoods.exemplars.inputs
+        drawn = torch.randint(k, (len(points), 2), generator=objective.generator)
+        first, second = self.neighbors[exemplars].gather(1, drawn).T
+        return points + objective.jitter_of_targets * (inputs[first] - inputs[second])
 
     def _falling(self, first: float, last: float, epoch: int) -> float:
         return first * (last / first) ** (epoch / max(1, self.n_epochs - 1))

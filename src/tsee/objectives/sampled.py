@@ -15,8 +15,7 @@ from tsee.objectives.neighborhoods import Neighborhoods
 
 __all__ = ["Sampled", "sampled_loss"]
 
-# The automatic noise of few rows, and of rows that learn a layout.
-MAX_JITTER, LAYOUT_JITTER = 0.5, 0.4
+MAX_JITTER = 0.5
 # A row's exemplars are drawn beforehand, one for each epoch; after this many epochs they repeat.
 MAX_DRAWS = 64
 
@@ -90,7 +89,7 @@ class Sampled:
         # As with the width of a kernel: the more data, the less there is to smooth over.
         automatic = min(MAX_JITTER, MAX_JITTER * (1000 / n_rows) ** 0.5)
         self.jitter = automatic if jitter is None else jitter
-        self.jitter_of_targets = LAYOUT_JITTER if jitter is None else jitter
+        self.jitter_of_targets = MAX_JITTER if jitter is None else jitter
 
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
         """The exemplars drawn for each epoch, and which exemplar the row is."""
@@ -107,22 +106,19 @@ class Sampled:
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
         """An estimate of equation 12, with the attraction exaggerated."""
         drawn = batch["drawn"][:, batch.epoch % self.n_draws].long()
-        points, others = self._jittered(batch["inputs"], drawn, self.jitter)
+        points, others = self.jittered(batch["inputs"], drawn, self.jitter)
         Y, V = embed_together(network, points.to(self.device), others.to(self.device))
         return sampled_loss(Y, V, exaggeration=self.exaggeration)
 
-    def moved(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The inputs of a batch that is to learn positions of exemplars, with noise, and the exemplar of each row.
+    def learned(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The exemplar drawn for each row that learns a layout, and the one whose position it learns: itself, or that.
 
-        The noise is a share of the difference of two of a row's neighbors: it moves rows as rows of their kind differ,
-        which new rows do, too. A row that is not an exemplar gets one that is drawn for it.
+        Over the epochs, a row that is not an exemplar is pulled to where its own attraction is least.
         """
-        first, second = (batch["drawn"][:, -1 - (batch.epoch + i) % self.n_draws].long() for i in range(2))
-        inputs = self.neighborhoods.exemplars.inputs
-        points = batch["inputs"] + self.jitter_of_targets * (inputs[first] - inputs[second])
-        return points, torch.where(batch["own"] >= 0, batch["own"], first)
+        drawn = batch["drawn"][:, -1 - batch.epoch % self.n_draws].long()
+        return drawn, torch.where(batch["own"] >= 0, batch["own"], drawn)
 
-    def _jittered(self, points: Tensor, drawn: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
+    def jittered(self, points: Tensor, drawn: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
         """The inputs of rows and of the exemplars drawn for them, with noise in proportion to their distance.
 
         This keeps the map smooth between the data when there are few of them.
