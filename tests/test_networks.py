@@ -69,7 +69,7 @@ def test_equation_7_with_places():
     network.double()
     x = torch.randn(4, dtype=torch.float64, generator=generator(3))
     powers = (network.factors(x) ** 2).tolist()
-    W, b = network.mixing.weight, network.mixing.bias
+    W, b = network.mixing.weight.detach(), network.mixing.bias.detach()
     chosen = softmax([sum(float(W[k, f]) * powers[f] for f in range(5)) + float(b[k]) for k in range(6)])
     expected = sum(p * place for p, place in zip(chosen, places, strict=True))
     torch.testing.assert_close(network(x[None])[0], expected)

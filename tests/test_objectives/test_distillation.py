@@ -111,6 +111,6 @@ def test_a_network_with_places_also_learns_which_are_nearest(n_places, rows, poi
             near = squared.argsort()[:8]
             right = (-squared[near] / (2 * width)).softmax(0)
             expected -= weight * float((right * choice[i, near].log()).sum()) / 60
-            away = (choice[i] @ network.readout.weight.T - wanted[i]) / 4
+            away = (choice[i] @ network.readout.weight.T.detach() - wanted[i]) / 4
             expected += math.log1p(float(away.square().sum()) / unit**2) / 60
         assert float(lesson.loss(network, batch)) == pytest.approx(expected, rel=1e-5)
