@@ -29,10 +29,10 @@ def test_a_network_of_ones_own(cls, digits):
     assert not torch.equal(see.network_.linear.weight, start)
     assert np.abs(see.embedding_).max() <= 10
     np.testing.assert_array_equal(cls(network=network, **parameters).fit_transform(digits[0]), see.embedding_)
-    with pytest.raises(ValueError, match="'network' parameter must take rows of 50 inputs"):
-        cls(network=network).fit(digits[0])
+    with pytest.raises(ValueError, match="'network' parameter must take rows of 64 inputs"):
+        cls(network=Squash(50, 2)).fit(digits[0])
     with pytest.raises(ValueError, match="'network' parameter must map rows to n_components=2"):
-        cls(network=Squash(50, 3)).fit(digits[0])
+        cls(network=Squash(64, 3)).fit(digits[0])
 
 
 def test_a_network_that_draws_at_random_is_seeded_too(digits):

@@ -23,7 +23,7 @@ def test_a_network_has_places_only_if_it_places_rows_alone(digits):
     assert (few.placement_, few.network_.n_places) == ("forward", 64)
     assert quick(DtSEE).fit(X).network_.n_places == 0
     assert quick(DtSEE, placement="forward", refinement=0).fit(X).network_.n_places == 0  # there is no layout
-    own = quick(DtSEE, placement="forward", network=torch.nn.Linear(50, 2)).fit(X).network_
+    own = quick(DtSEE, placement="forward", network=torch.nn.Linear(64, 2)).fit(X).network_
     assert type(own) is torch.nn.Linear
 
 

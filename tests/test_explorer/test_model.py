@@ -86,7 +86,7 @@ def test_more_exemplars_than_a_page_carries(digits, tmp_path, open_page, monkeyp
 
 def test_a_network_of_the_users_own(digits, tmp_path, open_page, as_csv):
     X, *_ = digits
-    see = tsee.PtSNE(max_epochs=1, random_state=0, network=torch.nn.Linear(50, 2)).fit(X)
+    see = tsee.PtSNE(max_epochs=1, random_state=0, network=torch.nn.Linear(64, 2)).fit(X)
     page = open_page(write_map_page(see, see.embedding_, tmp_path / "map.html"))
     page.drop(as_csv(X[:2]))
     page.wait_for_selector("dialog")

@@ -88,7 +88,7 @@ def test_a_network_of_ones_own_is_given_again(digits, tmp_path):
     again = tsee.load(tmp_path / "model", network=network)
     np.testing.assert_array_equal(again.transform(digits[2]), see.transform(digits[2]))
     with pytest.raises(ModelError, match="is inconsistent"):
-        tsee.load(tmp_path / "model", network=torch.nn.Linear(50, 2))
+        tsee.load(tmp_path / "model", network=torch.nn.Linear(64, 2))
 
 
 def test_an_unfitted_estimator_is_not_saved(tmp_path):
@@ -271,11 +271,11 @@ def test_a_network_of_ones_own_may_have_any_name_and_attributes(digits, tmp_path
     class DeepNetwork(torch.nn.Linear):
         config = object()  # JSON cannot hold it
 
-    see = fitted(DtSEE, digits[0], network=DeepNetwork(50, 2))
+    see = fitted(DtSEE, digits[0], network=DeepNetwork(64, 2))
     see.save(tmp_path / "model")
     with pytest.raises(ModelError, match="network of your own"):
         tsee.load(tmp_path / "model")
-    again = tsee.load(tmp_path / "model", network=DeepNetwork(50, 2))
+    again = tsee.load(tmp_path / "model", network=DeepNetwork(64, 2))
     np.testing.assert_array_equal(again.transform(digits[2]), see.transform(digits[2]))
 
 
