@@ -181,6 +181,7 @@ def test_every_method_fits_on_several_processes(size, tmp_path, peers):
     small = dict(max_epochs=2, batch_size=256)
     methods = [
         ("DtSEE", small),
+        ("DtSEE", dict(small, placement="forward")),
         ("HotSEE", dict(small, n_exemplars=300)),
         ("DtSEE", dict(small, exemplars="centers", n_exemplars=50)),
         ("DtSEE", dict(small, contrast="full", n_exemplars=100)),
