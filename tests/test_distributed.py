@@ -93,7 +93,7 @@ for network in (DeepNetwork(5, 2, (16, 16)), HighOrderNetwork(5, 2, 12, 10)):
         "sampled": lambda: sampled_loss(network(X[mine]), network(D[mine]), exaggeration=2.0),
         "weighted": lambda: sampled_loss(network(X[mine]), network(D[mine]), weights=1 + own[mine].abs().double()),
         "distance": lambda: distance_loss(network(X[mine]), T[mine]),
-        "pairwise": lambda: pairwise.loss(network, Batch({"inputs": X[mine]}, 0)),
+        "pairwise": lambda: pairwise.loss(network, pairwise.prepared(Batch({"inputs": X[mine]}, 0))),
     }
     for name, loss in losses.items():
         network.zero_grad()

@@ -122,6 +122,10 @@ class Sampled:
         drawn = found.indices.gather(1, torch.searchsorted(cumulative, draws, right=True)).int()
         return {"drawn": drawn} if own is None else {"drawn": drawn, "own": own.int()}
 
+    def prepared(self, batch: Batch) -> Batch:
+        """The batch as it is: all that is left to do is to add noise."""
+        return batch
+
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
         """An estimate of equation 12, with the attraction exaggerated."""
         drawn = batch["drawn"][:, batch.epoch % self.n_draws].long()

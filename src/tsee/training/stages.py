@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from tsee.batches import Store
+from tsee.batches import Batch, Store
 from tsee.distributed import all_interrupted, all_sum, broadcast, rank
 from tsee.exceptions import TrainingWarning, warn
 from tsee.fitted import FittedMap, History
@@ -81,6 +81,7 @@ class Session:
         number: int,
         n_epochs: int,
         refined: bool,
+        prepare: Callable[[Batch], Batch] = lambda batch: batch,
         before_step: Callable[[float], None] = lambda progress: None,
     ) -> History:
         """Train the map's network in place, for a stage, and return the history with its epochs."""
@@ -108,6 +109,7 @@ class Session:
             learning_rate=plan.learning_rate,
             generator=plan.draws,
             number=number,
+            prepare=prepare,
             before_step=before_step,
             after_step=keep,
             verbose=plan.verbose,
@@ -155,6 +157,7 @@ class Train:
             number=0,
             n_epochs=self.n_epochs,
             refined=False,
+            prepare=self.objective.prepared,
             before_step=flatten,
         )
         return replace(fitted, network=_flat(network), history=history)
