@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tsee.data import check_rows
 from tsee.estimators.base import ParametricMap
+from tsee.estimators.paper import PaperSettings
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
 from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
@@ -42,7 +43,7 @@ LAYOUT_EXAGGERATION, NETWORK_EXAGGERATION = 1.0, 2.0
 POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
 
 
-class ExemplarMap(ParametricMap):
+class ExemplarMap(PaperSettings, ParametricMap):
     """Keeps the probabilities of neighboring the exemplars (equations 8 to 12)."""
 
     _n_batches = 32
