@@ -55,12 +55,15 @@ class Session:
         Where the state is kept.
     resumed : State or None
         Where an earlier fit stopped.
+    watch : callable or None
+        Called after each step with its run. A KeyboardInterrupt that it raises ends training with what was learned.
     """
 
     plan: Plan
     store: Store
     checkpoint: Checkpoint | None = None
     resumed: State | None = None
+    watch: Callable[[Run], None] | None = None
 
     @contextmanager
     def resuming(self) -> Iterator[None]:
@@ -101,6 +104,8 @@ class Session:
             if self.checkpoint is not None and self.checkpoint.is_due():
                 positions = None if fitted.exemplars is None else fitted.exemplars.positions
                 self.checkpoint.write(State(stage, run.state(), before, fitted.placement, positions))
+            if self.watch is not None:
+                self.watch(run)
 
         complete = train(
             run,
