@@ -147,5 +147,5 @@ def faithful_estimator(method: str, parameters: dict[str, Any], rule: Rule) -> A
         (stage,) = cls._stages(self, objective, plan)
         return [_Watched(stage, rule)]
 
-    watched = type(cls.__name__, (cls,), {"_stages": stages})
+    watched: Any = type(cls.__name__, (cls,), {"_stages": stages})
     return watched.paper(**{"max_epochs": EPOCHS, **parameters})
