@@ -29,7 +29,7 @@ PAPER: dict[str, Any] = {
     "placement": "forward",
     # Left open.
     "kmeans_iterations": 10,
-    "activation": "relu",
+    "activation": "sigmoid",
     "max_epochs": 30,
 }
 # With fewer exemplars than this, the paper has smaller batches.
@@ -50,10 +50,11 @@ class PaperSettings:
 
         What the paper leaves open is chosen like this:
 
-        - The hidden units of the deep network are rectified linear units. pt-SNE was published with sigmoid units and
-          pre-training, which the paper does without; so deep a network of sigmoid units then hardly learns.
-        - The initial weights are torch's, uniform up to one over the root of a unit's inputs. The first map has a size
-          of about 1 for any number of features.
+        - The hidden units of the deep network are sigmoid units, and its weights start from a normal distribution with
+          a standard deviation of 0.1, as in pt-SNE's published code without its pre-training, which the paper leaves
+          out. Rectified linear units with torch's weights learn more slowly.
+        - The weights of the high-order network start from torch's, uniform up to one over the root of a unit's inputs:
+          larger ones drive its sigmoids to their ends.
         - ``max_epochs`` is 30, as in pt-SNE's published code. Batches are drawn anew in each epoch.
         - A line search ends under the strong Wolfe conditions (a slope of at most a tenth, a decrease of a twentieth of
           what the first slope promises), with the constants that pt-SNE's optimizer was published with.
