@@ -16,6 +16,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,16 +108,16 @@ def main() -> None:
     sample = inputs[slice(0, 20_000)]
     centers = choose_centers(sample, CENTERS, n_iterations=3, generator=generator).positions
     full, pairwise = Full(Exemplars(centers), 0, PERPLEXITY, CPU), Pairwise(PERPLEXITY, CPU)
-    n_features = X.shape[1]
-    deep: Callable[[], nn.Module] = lambda: DeepNetwork(n_features, 2, normalization=None, generator=generator)  # noqa: E731
-    high: Callable[[], nn.Module] = lambda: HighOrderNetwork(n_features, 2, normalization=None, generator=generator)  # noqa: E731
+    deep = partial(DeepNetwork, X.shape[1], 2, normalization=None, activation="sigmoid", generator=generator)
+    high = partial(HighOrderNetwork, X.shape[1], 2, normalization=None, generator=generator)
     result = {}
-    for name, form, make in (
+    methods: list[tuple[str, Objective, Callable[[], nn.Module]]] = [
         ("dt-SEE", full, deep),
         ("hot-SEE", full, high),
         ("pt-SNE", pairwise, deep),
         ("hot-SNE", pairwise, high),
-    ):
+    ]
+    for name, form, make in methods:
         if arguments.only and arguments.only not in name:
             continue
         batches = []
