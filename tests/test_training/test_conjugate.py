@@ -197,6 +197,25 @@ def test_a_parabola_takes_two_evaluations_a_search():
     assert float(x.detach()) == pytest.approx(1, abs=1e-6)
 
 
+def test_no_step_is_longer_than_allowed():
+    x = torch.tensor([3.0, 4.0], dtype=torch.float64, requires_grad=True)
+    optimizer = ConjugateGradient([x], n_searches=1, max_step=0.1)
+    before = x.detach().clone()
+    optimizer.step(lambda: (x - 100).square().sum())
+    assert float((x.detach() - before).norm()) == pytest.approx(0.5)  # a tenth of 5, and no less
+    free = torch.tensor([3.0, 4.0], dtype=torch.float64, requires_grad=True)
+    limited = free.detach().clone().requires_grad_()
+    for x, limit in ((free, math.inf), (limited, 10.0)):
+        ConjugateGradient([x], n_searches=5, max_step=limit).step(lambda x=x: (x - 1).square().sum())
+    assert torch.equal(free.detach(), limited.detach())  # a limit that is not reached changes nothing
+
+
+def test_parameters_of_zero_can_move():
+    x = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    ConjugateGradient([x], n_searches=5, max_step=0.01).step(lambda: (x - 1).square().sum())
+    assert float(x.detach().abs().max()) > 0
+
+
 def test_the_next_batch_starts_with_the_step_that_suited_the_last():
     """Of two functions of the same shape, the second takes fewer evaluations."""
     x = torch.tensor([5.0], dtype=torch.float64, requires_grad=True)

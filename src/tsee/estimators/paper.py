@@ -57,7 +57,8 @@ class PaperSettings:
           larger ones drive its sigmoids to their ends.
         - ``max_epochs`` is 30, as in pt-SNE's published code. Batches are drawn anew in each epoch.
         - A line search ends under the strong Wolfe conditions (a slope of at most a tenth, a decrease of a twentieth of
-          what the first slope promises), with the constants that pt-SNE's optimizer was published with.
+          what the first slope promises), with the constants that pt-SNE's optimizer was published with. Its step is
+          at most 3 % as long as all weights together: without a limit, the first step may saturate the network.
         - 10 k-means updates. ``n_exemplars`` is 2,000, as for MNIST and Fashion, but at most half the rows.
         - Features are centered and divided by one number, which changes no distance but its unit.
 

@@ -55,6 +55,10 @@ class ConjugateGradient:
     parameters : iterable of Tensor
     n_searches : int
         Line searches per call of ``step``.
+    max_step : float
+        The longest step of a search, as a share of the length of all parameters together (unless they are all 0). At
+        the start, where the map is a point and the loss nearly flat, a search without a limit goes so far that most
+        hidden units of a high-order network are saturated, from which it does not recover.
 
     Examples
     --------
@@ -69,9 +73,9 @@ class ConjugateGradient:
     has_rate = False
     advice = 'optimizer="adam" may help'
 
-    def __init__(self, parameters: Iterable[Tensor], n_searches: int = 3) -> None:
+    def __init__(self, parameters: Iterable[Tensor], n_searches: int = 3, max_step: float = math.inf) -> None:
         self.parameters = [p for p in parameters if p.requires_grad]
-        self.n_searches = n_searches
+        self.n_searches, self.max_step = n_searches, max_step
         # The length and the slope of the first step of the last batch; no length at the start.
         self._first = (0.0, 0.0)
 
@@ -145,10 +149,13 @@ class ConjugateGradient:
         """A step along ``direction`` under the strong Wolfe conditions; None if no step lowers the loss.
 
         ``low`` is the longest step known to be too short, and ``high`` the shortest known to be too long. Between the
-        two there is a step that fulfills the conditions.
+        two there is a step that fulfills the conditions. The longest step that is allowed is taken if it is too short.
         """
         before = low = best = start
         high: _Point | None = None
+        size = math.sqrt(_dot(self._position, self._position))
+        longest = self.max_step * size / math.sqrt(_dot(direction, direction)) if size else math.inf
+        length = min(length, longest)
         for _ in range(MAX_EVALUATIONS):
             for p, x, d in zip(self.parameters, self._position, direction, strict=True):
                 torch.add(x, d, alpha=length, out=p.data)
@@ -160,13 +167,13 @@ class ConjugateGradient:
                 best = here if value < best.value else best
                 if value > start.value + DECREASE * length * start.slope:
                     high = here
-                elif abs(here.slope) <= -FLATNESS * start.slope:
+                elif abs(here.slope) <= -FLATNESS * start.slope or (here.slope < 0 and length >= longest):
                     return here
                 elif here.slope > 0:
                     high = here
                 else:
                     before, low = low, here
-            length = _extrapolated(before, low) if high is None else _interpolated(low, high)
+            length = min(_extrapolated(before, low), longest) if high is None else _interpolated(low, high)
         return None if best is start else best
 
     def _evaluate(self, closure: Callable[[], Tensor]) -> tuple[float, list[Tensor]]:
