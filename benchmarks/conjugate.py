@@ -29,7 +29,7 @@ from tsee.exemplars import Exemplars, choose_centers
 from tsee.networks import DeepNetwork, HighOrderNetwork
 from tsee.objectives import Full, Objective, Pairwise
 from tsee.preprocessing import Inputs, fit_preprocessing
-from tsee.training.conjugate import ConjugateGradient
+from tsee.training.optimizers import make_optimizer
 
 RESULT = Path(__file__).parent / "results" / "conjugate.json"
 BATCH, CENTERS, PERPLEXITY = 1000, 2000, 3.0
@@ -64,7 +64,7 @@ def products(n_rows: int, network: nn.Module) -> tuple[Callable[[], None], float
 
 def measure(network: nn.Module, form: Objective, batches: list[Batch], n_warm: int) -> dict[str, float]:
     """Train on the batches, and count and time the ones after the first ``n_warm``."""
-    optimizer = ConjugateGradient(network.parameters())
+    optimizer = make_optimizer("cg", network.parameters())
     counts, times, losses = [], [], []
     for batch in batches:
         start, count = time.process_time(), itertools.count()

@@ -10,6 +10,7 @@ from reproduction.claims import (
     MISSING,
     NOT_RUN,
     PARTLY,
+    SHORT,
     Cell,
     cells,
     collect_records,
@@ -25,6 +26,7 @@ __all__ = ["write_report"]
 Records = dict[str, list[Table]]
 PAGE = "reproduction.md"
 PICTURES = "reproduction"
+UNFINISHED = "Its runs were cut short: more time may change this."
 
 
 def write_report(catalog: Catalog, docs: Path) -> Path:
@@ -113,8 +115,10 @@ def _summary(catalog: Catalog, recipe: Records, faithful: Records) -> Iterator[s
             shown = ["", ""] if own else [theirs.ours, theirs.word if theirs.word == NOT_RUN else f"**{theirs.word}**"]
             yield _row([claim["text"], link, ours.paper, *shown, ours.ours, f"**{ours.word}**"])
             for verdict, key, who in ((theirs, "why_paper", "the paper's method"), (ours, "why", "tsee's recipe")):
-                if verdict.word.startswith((DIFFERS, PARTLY)) and key in claim:
-                    reasons.append(f"- {claim['text']} ({who}: {verdict.ours}). {claim[key]}")
+                short = UNFINISHED if verdict.word.endswith(SHORT) else None
+                why = " ".join(text for text in (claim.get(key), short) if text)
+                if verdict.word.startswith((DIFFERS, PARTLY)) and why:
+                    reasons.append(f"- {claim['text']} ({who}: {verdict.ours}). {why}")
     yield ""
     if tolerance is not None:
         yield f"A number is *better* or *worse* if it differs by more than {tolerance:g} points. In the tables below,"
