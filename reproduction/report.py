@@ -109,12 +109,15 @@ def _summary(catalog: Catalog, recipe: Records, faithful: Records) -> Iterator[s
     for name, experiment in catalog.experiments.items():
         for claim in experiment.config.get("claim", []):
             ours = judge(catalog, experiment, recipe[name], claim)
-            theirs = ours if claim.get("arm") == "both" else judge(catalog, experiment, faithful[name], claim)
+            theirs = judge(catalog, experiment, faithful[name], claim)
+            judged = [(theirs, "why_paper", "the paper's method"), (ours, "why", "tsee's recipe")]
+            if claim.get("arm") == "both":  # the two arms are the same
+                theirs, judged = ours, [(ours, "why", "both")]
             link = f"[{experiment.config.get('paper', name)}](#{_anchor(_heading(experiment))})"
             own = claim.get("arm") == "tsee"  # the paper's method has no part in it
             shown = ["", ""] if own else [theirs.ours, theirs.word if theirs.word == NOT_RUN else f"**{theirs.word}**"]
             yield _row([claim["text"], link, ours.paper, *shown, ours.ours, f"**{ours.word}**"])
-            for verdict, key, who in ((theirs, "why_paper", "the paper's method"), (ours, "why", "tsee's recipe")):
+            for verdict, key, who in judged:
                 short = UNFINISHED if verdict.word.endswith(SHORT) else None
                 why = " ".join(text for text in (claim.get(key), short) if text)
                 if verdict.word.startswith((DIFFERS, PARTLY)) and why:
