@@ -36,15 +36,15 @@ BATCH, CENTERS, PERPLEXITY = 1000, 2000, 3.0
 CPU = torch.device("cpu")
 
 
-def seconds(work: Callable[[], Any], repeats: int = 5) -> float:
-    """Median seconds of the processor for a call, after a first call that is not counted."""
-    work()
-    times = []
+def seconds(*works: Callable[[], Any], repeats: int = 8) -> list[float]:
+    """The fewest seconds of the processor that each of several calls took, in turns: others may slow the machine."""
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(repeats):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return statistics.median(times)
+        for work, taken in zip(works, times, strict=True):
+            start = time.process_time()
+            work()
+            taken.append(time.process_time() - start)
+    return [min(taken) for taken in times]
 
 
 def products(n_rows: int, network: nn.Module) -> tuple[Callable[[], None], float]:
@@ -79,14 +79,13 @@ def measure(network: nn.Module, form: Objective, batches: list[Batch], n_warm: i
         counts.append(next(count))
     ready = form.prepared(batches[-1])
     parameters = list(network.parameters())
-    evaluation = seconds(lambda: torch.autograd.grad(form.loss(network, ready), parameters))
     work, operations = products(len(ready["rows"]), network)
-    alone = seconds(work)
+    alone, evaluation = seconds(work, lambda: torch.autograd.grad(form.loss(network, ready), parameters))
     return {
         "evaluations of a batch, mean": statistics.fmean(counts[n_warm:]),
         "evaluations of a batch, largest": max(counts[n_warm:]),
-        "seconds of a batch": statistics.fmean(times[n_warm:]),
-        "a batch, in evaluations": statistics.fmean(times[n_warm:]) / evaluation,
+        "seconds of a batch": statistics.median(times[n_warm:]),
+        "a batch, in evaluations": statistics.median(times[n_warm:]) / evaluation,
         "seconds of an evaluation": evaluation,
         "GFLOP of an evaluation's products": operations / 1e9,
         "GFLOP/s of the products alone": operations / alone / 1e9,
