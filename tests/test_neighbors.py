@@ -8,6 +8,7 @@ import torch
 
 from tsee.neighbors import CellIndex, ExactIndex, Index, build_index, cells, exact
 from tsee.neighbors.cells import MIN_CANDIDATES
+from tsee.neighbors.traced import Cells, TracedIndex
 
 
 def nearest(X, E, k, exclude=None):
@@ -207,3 +208,20 @@ def test_a_row_far_away_does_not_hide_the_distances_between_the_others(size):
     assert torch.equal(indices[:, 0], torch.arange(301))
     assert (distances[:, 0] == 0).all()
     assert (indices == expected).float().mean() > 0.99  # some are equally near in float32
+
+
+@pytest.mark.parametrize("kind", ["spread", "tied", "equal", "few"])
+@pytest.mark.parametrize("in_cells", [False, True])
+def test_a_search_without_branches_finds_the_same(kind, in_cells, clustered):
+    rows = clustered[: 20 if kind == "few" else 3000]
+    if kind == "tied":
+        rows = (rows > 0).float()
+    elif kind == "equal":
+        rows = rows[torch.arange(3000) % 30]
+    queries = torch.cat([rows[::37], rows[:100] + 0.01, torch.full((1, 10), 1e4)])
+    index = CellIndex(rows) if in_cells else ExactIndex(rows)
+    traced = TracedIndex(rows, index.metric, Cells.of(index) if isinstance(index, CellIndex) else None)
+    indices, distances = traced.query(queries, 15)
+    expected, exact = index.query(queries, 15)
+    torch.testing.assert_close(distances, exact, rtol=1e-6, atol=0)
+    assert torch.equal(indices, expected)

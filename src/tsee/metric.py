@@ -16,6 +16,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 __all__ = ["Euclidean", "Metric", "Prepared", "euclidean", "exclude_from", "shifted"]
 
@@ -116,7 +117,7 @@ class Euclidean:
         return torch.cat([-2 * candidates.rows, candidates.norms[:, None]], 1)
 
     def query_factors(self, queries: Prepared) -> Tensor:
-        return torch.cat([queries.rows, queries.rows.new_ones(len(queries.rows), 1)], 1)
+        return pad(queries.rows, (0, 1), value=1.0)
 
     def scores(self, queries: Prepared, candidates: Prepared) -> Tensor:
         return torch.addmm(candidates.norms, queries.rows, candidates.rows.T, alpha=-2)

@@ -204,7 +204,7 @@ class FlatteningNetwork(nn.Module):
     def flat(self) -> nn.Module:
         """The network without its spare dimensions."""
         last = self.network.readout
-        kept = nn.utils.skip_init(nn.Linear, last.in_features, self.n_components, bias=False)
+        kept = _blank_linear(last.in_features, self.n_components, bias=False)
         with torch.no_grad():
             kept.weight.copy_(last.weight[: self.n_components])
         self.network.readout = kept.to(last.weight.device)
@@ -238,11 +238,22 @@ def folded(network: nn.Module) -> nn.Module:
 
 def _linear(n_inputs: int, n_outputs: int, generator: torch.Generator | None, bias: bool = True) -> nn.Linear:
     """A linear layer with torch's initial weights, but drawn from the given generator instead of the global one."""
-    layer = nn.utils.skip_init(nn.Linear, n_inputs, n_outputs, bias=bias)
+    layer = _blank_linear(n_inputs, n_outputs, bias=bias)
     bound = n_inputs**-0.5
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.uniform_(-bound, bound, generator=generator)
+    return layer
+
+
+def _blank_linear(n_inputs: int, n_outputs: int, *, bias: bool) -> nn.Linear:
+    """A linear layer with arbitrary weights. No numbers are drawn.
+
+    `torch.nn.utils.skip_init` gives the same, but its first call imports sympy, which takes half a second.
+    """
+    layer = nn.Linear(n_inputs, n_outputs, bias=bias, device="meta")
+    for name, parameter in list(layer.named_parameters()):
+        setattr(layer, name, nn.Parameter(torch.empty(parameter.shape)))
     return layer
 
 

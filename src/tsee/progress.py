@@ -1,4 +1,4 @@
-"""Progress bars, shown only on a terminal or in a notebook."""
+"""Progress bars and what is said among them, shown only on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ from typing import Any
 import tqdm
 import tqdm.auto
 
-__all__ = ["progress_bar"]
+__all__ = ["progress_bar", "say"]
 
 
 def progress_bar(total: int, description: str, unit: str, *, verbose: bool) -> Any:
     """A tqdm bar, shown if ``verbose`` and if standard error is a terminal or a notebook."""
-    in_notebook = tqdm.auto.tqdm is not tqdm.std.tqdm and "ipykernel" in sys.modules
-    visible = verbose and (in_notebook or sys.stderr.isatty())
+    visible = verbose and _somebody_looks()
     return tqdm.auto.tqdm(total=total, desc=description, unit=unit, disable=not visible, leave=visible)
+
+
+def say(sentence: str, *, verbose: bool) -> None:
+    """A line among the progress bars, shown where and when they are."""
+    if verbose and _somebody_looks():
+        tqdm.auto.tqdm.write(sentence, file=sys.stderr)
+
+
+def _somebody_looks() -> bool:
+    in_notebook = tqdm.auto.tqdm is not tqdm.std.tqdm and "ipykernel" in sys.modules
+    return in_notebook or sys.stderr.isatty()

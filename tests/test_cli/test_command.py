@@ -50,6 +50,19 @@ def test_help_and_completion_need_no_torch(process):
     assert {"plain,evaluate", "file,fl", "plain,--placement"} <= set(lines)
 
 
+def test_a_short_command_leaves_out_what_takes_long(process, model):
+    """sympy comes with parts of torch that are for compilers."""
+    code = f"""
+        import sys
+        from tsee.cli import main
+        main(["info", {str(model)!r}], standalone_mode=False)
+        print([name for name in ("sympy", "matplotlib", "onnx") if name in sys.modules])
+    """
+    lines = process(code, stdout=subprocess.PIPE).communicate()[0].decode().splitlines()
+    assert lines[-1] == "[]"
+    assert lines[0].split() == ["method", "dt-see"]
+
+
 def test_completion(monkeypatch):
     def complete(words):
         monkeypatch.setenv("COMP_WORDS", words)

@@ -28,7 +28,7 @@ from tsee.estimators.parameters import PARAMETERS
 def test_a_model_of_any_file(run, folder, tmp_path, flowers, quick, extension):
     label = [] if extension == ".npy" else ["--label", "kind"]
     output = run("fit", folder / f"flowers{extension}", *label, "-o", tmp_path / "model", *quick).stdout
-    assert re.fullmatch(rf"Learned a map of 90 rows with 4 features in [\d.]+ s: {tmp_path / 'model'}\n", output)
+    assert re.fullmatch(rf"Learned a map of 90 rows by 4 features in [\d.]+ s: {tmp_path / 'model'}\n", output)
     model = tsee.load(tmp_path / "model")
     # The same as in Python, to the bit.
     X = flowers.drop(columns=["id", "kind"])

@@ -1,8 +1,9 @@
-"""``tsee info`` and ``tsee export``: the description of a model, and its network for other programs."""
+"""``tsee info`` and ``tsee export``: the description of a model, and a file for other programs."""
 
 import json
 import shutil
 
+import onnx
 import torch
 
 import tsee
@@ -14,6 +15,7 @@ def test_info(run, model):
     assert lines["method"] == "dt-see"
     assert lines["rows"] == lines["exemplars"] == "90"
     assert lines["features"] == "4, 'width' to 'weight'"
+    assert lines["inputs"] == "4"
     assert lines["parameters"] == "hidden_layers=[8], max_epochs=1, random_state=0, refinement=5"
     assert lines["placement"] == tsee.load(model).map_.placement
     assert lines["saved"].endswith(f" by tsee {tsee.__version__}")
@@ -58,8 +60,12 @@ def test_damaged_models(run, model, tmp_path):
 
 
 def test_export(run, model, tmp_path):
-    run("export", model, "-o", tmp_path / "model.onnx")
-    assert (tmp_path / "model.onnx").stat().st_size
+    placements = []
+    for options in ([], ["--placement", "forward"]):
+        run("export", model, "-o", tmp_path / "model.onnx", *options)
+        said = {entry.key: entry.value for entry in onnx.load(tmp_path / "model.onnx").metadata_props}
+        placements.append(said["placement"])
+    assert placements == ["refined", "forward"]
 
 
 def test_a_save_that_was_cut_off_between_its_two_renames(run, model, tmp_path):

@@ -13,10 +13,10 @@ def draw(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def naive_weights(squared):
+def naive_weights(squared, precision=2.2):
     """The weights of one row's neighbors; the distance a third down the list is the unit."""
     gap = squared[len(squared) // 3] - squared[0]
-    weights = torch.exp(-refined.PRECISION * (squared - squared[0]) / gap)
+    weights = torch.exp(-precision * (squared - squared[0]) / gap)
     return weights / weights.sum()
 
 
@@ -36,7 +36,9 @@ def naive_settled(neighbors, weights):
 def naive_position(row, exemplars, positions):
     squared, order = (row.double() - exemplars.double()).square().sum(1).sort()
     k = min(refined.NEIGHBORS, len(exemplars))
-    return naive_settled(positions.double()[order[:k]], naive_weights(squared[:k]))
+    return naive_settled(
+        positions.double()[order[:k]], naive_weights(squared[:k], 2.2 * (16384 / len(exemplars)) ** 0.125)
+    )
 
 
 def test_weights_are_those_of_a_naive_loop():

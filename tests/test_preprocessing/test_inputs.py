@@ -14,11 +14,11 @@ from sklearn import datasets
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from tsee import data, preprocessing
+from tsee import data
 from tsee.data import apply_padded
 from tsee.exceptions import DataWarning
 from tsee.files import open_table
-from tsee.preprocessing import Inputs, fit_preprocessing
+from tsee.preprocessing import Inputs, fit_preprocessing, principal
 
 
 def inputs_of(X, n_inputs):
@@ -53,8 +53,8 @@ def test_without_axes_the_features_keep_their_proportions(X):
 
 @pytest.mark.parametrize("most", [3000, 10])  # by the covariance matrix, and by iterating the subspace
 def test_axes_are_the_principal_ones(X, most, monkeypatch):
-    monkeypatch.setattr(preprocessing, "MAX_COVARIANCE", most)
-    monkeypatch.setattr(preprocessing, "OVERSAMPLING", 10)
+    monkeypatch.setattr(principal, "MAX_COVARIANCE", most)
+    monkeypatch.setattr(principal, "OVERSAMPLING", 10)
     fitted = fit_preprocessing(X, 6, generator())
     U = Inputs(X, fitted)[:].numpy()
     expected = PCA(6).fit_transform(X)
@@ -242,7 +242,7 @@ def test_columns_in_other_units_are_named():
 
 
 def test_columns_of_many_features_in_other_units_are_named(monkeypatch):
-    monkeypatch.setattr(preprocessing, "MAX_COVARIANCE", 10)  # by iterating the subspace
+    monkeypatch.setattr(principal, "MAX_COVARIANCE", 10)  # by iterating the subspace
     X = np.random.default_rng(0).normal(size=(100, 50))
     X[:, 7] *= 1000
     (said,) = warnings_of(X)

@@ -6,19 +6,23 @@ from pathlib import Path
 
 import click
 
-from tsee.cli.options import Reporter, model_argument, output_option, quiet_option
+from tsee.cli.options import Reporter, model_argument, output_option, placement_option, quiet_option
 
 __all__ = ["export"]
 
 
 @click.command()
 @model_argument
-@output_option("FILE", "File for the network, such as model.onnx.")
+@output_option("FILE", "File to write, such as model.onnx.")
+@placement_option
 @quiet_option
-def export(model: Path, output: Path, quiet: bool) -> None:
-    """Write the network of MODEL as an ONNX file."""
+def export(model: Path, output: Path, placement: str | None, quiet: bool) -> None:
+    """Write MODEL as an ONNX file, which places rows as transform does.
+
+    The file holds the exemplars if rows are placed among them, and the network if it places them alone.
+    """
     from tsee.onnx import export as export_onnx
     from tsee.serving import load_model
 
-    export_onnx(load_model(model, device="cpu"), output)
+    export_onnx(load_model(model, placement=placement, device="cpu"), output)
     Reporter(quiet).say(f"Exported: {output}")

@@ -92,7 +92,8 @@ def fit(
             if interrupted:
                 reporter.say(f"Interrupted after {len(losses)} epochs. What was learned is saved: {output}")
             else:
-                reporter.say(f"Learned a map of {rows:,} rows with {features:,} features in {seconds:.1f} s: {output}")
+                described = fitted.preprocessing.describe()
+                reporter.say(f"Learned a map of {rows:,} rows by {described} in {seconds:.1f} s: {output}")
             if map_ is not None:
                 if fitted.embedding is not None:
                     write_map(map_, fitted.embedding, table)
@@ -106,6 +107,7 @@ def fit(
             "method": method,
             "rows": rows,
             "features": features,
+            "inputs": fitted.preprocessing.n_inputs,
             "epochs": len(losses),
             "loss": losses[-1] if losses else None,
             "seconds": round(seconds, 3),

@@ -36,6 +36,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     defaults = estimator().get_params(deep=False)
     losses = config["history"]["loss"]
     embedding, exemplars = tensors.get("embedding"), tensors.get("exemplars.inputs")
+    basis = tensors.get("preprocessing.basis")
     return {
         "model": str(folder),
         "method": method,
@@ -44,6 +45,7 @@ def _facts(folder: Path) -> dict[str, Any]:
         "rows": None if embedding is None else len(embedding),
         "features": config["n_features"],
         "feature_names": config["feature_names"],
+        "inputs": config["n_features"] if basis is None else basis.shape[1],
         "dimensions": config["n_components"],
         "exemplars": None if exemplars is None else len(exemplars),
         "placement": config["parameters"].get("placement") or config["placement"],
@@ -65,6 +67,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         "saved": f"{facts['saved'].replace('T', ' ')} by tsee {facts['tsee_version']}",
         "rows": "unknown: their positions were not kept" if facts["rows"] is None else f"{facts['rows']:,}",
         "features": features,
+        "inputs": f"{facts['inputs']:,}" + (" principal components" if facts["inputs"] < facts["features"] else ""),
         "dimensions": str(facts["dimensions"]),
         "exemplars": None if facts["exemplars"] is None else f"{facts['exemplars']:,}",
         "placement": facts["placement"],

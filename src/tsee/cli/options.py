@@ -21,6 +21,7 @@ __all__ = [
     "json_option",
     "model_argument",
     "output_option",
+    "placement_option",
     "placing_options",
     "quiet_option",
     "read_options",
@@ -91,12 +92,13 @@ def read_options(command: Function) -> Function:
     )(collected)
 
 
+placement_option = click.option(
+    "--placement",
+    type=click.Choice(["refined", "forward"]),
+    help="Place rows among their nearest exemplars, or by the network alone. [default: the model's]",
+)
 placing_options = _together(
-    click.option(
-        "--placement",
-        type=click.Choice(["refined", "forward"]),
-        help="Place rows among their nearest exemplars, or by the network alone. [default: the model's]",
-    ),
+    placement_option,
     click.option("--device", default="auto", show_default=True, help="Where the network runs, such as cpu or cuda."),
 )
 

@@ -2,7 +2,7 @@
 
 from tsee.data.checks import check_rows, dense
 from tsee.data.matrix import check_matrix
-from tsee.data.slices import apply_padded, blocks, blocks_in_cache, pad_rows
+from tsee.data.slices import apply_padded, blocks, blocks_in_cache, pad_rows, spaced_slices
 
 __all__ = [
     "apply_padded",
@@ -12,4 +12,5 @@ __all__ = [
     "check_rows",
     "dense",
     "pad_rows",
+    "spaced_slices",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-__all__ = ["apply_padded", "blocks", "blocks_in_cache", "pad_rows"]
+__all__ = ["apply_padded", "blocks", "blocks_in_cache", "pad_rows", "spaced_slices"]
 
 # Rows in a block: enough to fill matrix products, few enough for wide data to stay small in memory.
 BLOCK_ROWS = 1024
@@ -26,6 +26,16 @@ def blocks(n_rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
 def blocks_in_cache(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Slices of the rows of a matrix, short enough for a block to stay in cache from one step to the next."""
     return blocks(n_rows, max(1, BLOCK_ENTRIES // max(1, n_columns)))
+
+
+def spaced_slices(n_rows: int, n_slices: int, slice_rows: int) -> Iterator[slice]:
+    """Slices of a sample, evenly spaced over all rows, in order; they cover all rows if these are few."""
+    if n_rows <= n_slices * slice_rows:
+        yield from blocks(n_rows)
+        return
+    for i in range(n_slices):
+        start = i * (n_rows - slice_rows) // max(1, n_slices - 1)
+        yield slice(start, start + slice_rows)
 
 
 def apply_padded(function: Callable[[Tensor], Tensor], block: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from tsee.data import check_rows
 from tsee.distributed import all_agree, watched_peers
 from tsee.estimators.networks import check_network
 from tsee.estimators.parameters import NOT_LEARNED, check_parameters, shared_facts
+from tsee.estimators.properties import FittedProperties
 from tsee.exceptions import DataWarning, ModelError, warn
 from tsee.exemplars import Exemplars
 from tsee.files.rows import Rows
@@ -30,6 +31,7 @@ from tsee.networks import folded
 from tsee.objectives import Objective
 from tsee.persistence import save_model
 from tsee.preprocessing import Inputs, fit_preprocessing
+from tsee.progress import say
 from tsee.training.checkpoint import Checkpoint, data_digest, saved_seed
 from tsee.training.plan import Plan, resolve_device
 from tsee.training.reading import read_batches
@@ -41,14 +43,14 @@ if TYPE_CHECKING:
 __all__ = ["ParametricMap"]
 
 
-class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ParametricMap(FittedProperties, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer that places rows with a trained network; subclasses name the network and the objective."""
 
     # The smallest number of automatic batches per epoch, unless their sizes would be out of bounds.
     _n_batches: ClassVar[int]
 
     n_components: int
-    n_inputs: int | None
+    n_inputs: int | Literal["auto"] | None
     standardize: bool
     spare_dimensions: int
     batch_size: int | None
@@ -63,7 +65,6 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # Where the state of the last fit was kept, until the model is saved.
     _checkpoint: Checkpoint | None = None
 
-    map_: FittedMap
     n_features_in_: int
     feature_names_in_: np.ndarray
 
@@ -108,6 +109,7 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             rows, self.n_inputs, plan.generator, standardize=bool(self.standardize), names=names
         )
         inputs = Inputs(rows, preprocessing)
+        say(f"{preprocessing.describe()} are the inputs.", verbose=plan.verbose)
         network = self._make_network(inputs.shape[1], plan.generator).to(plan.device)
         check_network(network, inputs[0:2].to(plan.device), self.n_components)
         checkpoint = self._open_checkpoint(plan, rows, preprocessing.mean)
@@ -340,42 +342,6 @@ class ParametricMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         save_model(self.map_, parameters, path)
         if self._checkpoint is not None:
             self._checkpoint.remove()
-
-    @property
-    def embedding_(self) -> np.ndarray:
-        """The positions of the rows of ``fit``."""
-        check_is_fitted(self)
-        if self.map_.embedding is None:
-            raise AttributeError(
-                "There is no 'embedding_': the rows of fit are many and lie on disk, so their positions were not "
-                "kept. transform(X) gives them."
-            )
-        return self.map_.embedding
-
-    @property
-    def network_(self) -> nn.Module:
-        """The trained network."""
-        check_is_fitted(self)
-        return self.map_.network
-
-    @property
-    def perplexity_(self) -> float:
-        """The perplexity that took effect."""
-        check_is_fitted(self)
-        return self.map_.perplexity
-
-    @property
-    def history_(self) -> dict[str, list[Any]]:
-        """How training went, by epoch."""
-        check_is_fitted(self)
-        history = self.map_.history
-        return {name: list(getattr(history, name)) for name in ("loss", "learning_rate", "refined")}
-
-    @property
-    def n_iter_(self) -> int:
-        """Epochs run."""
-        check_is_fitted(self)
-        return len(self.map_.history.loss)
 
     @property
     def _placement(self) -> str | None:

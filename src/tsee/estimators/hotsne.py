@@ -34,9 +34,11 @@ class HotSNE(HighOrder, PairwiseMap):
     normalization : {"layer", "batch"} or None, default="layer"
         What normalizes the values before each activation. None is the paper's network. Batch normalization is
         folded into the weights after training.
-    n_inputs : int or None, default=50
+    n_inputs : int, "auto" or None, default="auto"
         Principal components that replace the features, as inputs of the network and in all distances. None, or the
-        number of features, uses the features themselves.
+        number of features, uses the features themselves. "auto" uses up to 128 features themselves; of more, it takes
+        50 components or, if these lose too many of the nearest neighbors of a sample of the rows, 150 or 300, which
+        count less the less they vary. ``n_inputs_`` is the number that took effect.
     standardize : bool, default=False
         Whether to divide each feature by its standard deviation first. Set it to True if features have different
         units: otherwise each counts by its variance, and the one with the largest numbers decides the map.
@@ -89,6 +91,8 @@ class HotSNE(HighOrder, PairwiseMap):
         from its positions, relative to the size of the map; a row far away counts less.
     n_iter_ : int
         Epochs run.
+    n_inputs_ : int
+        The number of inputs that took effect.
     n_features_in_ : int
         Features seen in ``fit``.
     feature_names_in_ : ndarray of str
@@ -112,7 +116,7 @@ class HotSNE(HighOrder, PairwiseMap):
         n_hidden: int = 400,
         order: int = 2,
         normalization: Literal["layer", "batch"] | None = "layer",
-        n_inputs: int | None = 50,
+        n_inputs: int | Literal["auto"] | None = "auto",
         standardize: bool = False,
         spare_dimensions: int = 8,
         batch_size: int | None = None,

@@ -241,11 +241,13 @@ PARAMETERS: dict[str, Parameter] = {
         "parameters describe. It is copied, and trained from the weights it has.",
     ),
     "n_inputs": Parameter(
-        "int or None",
-        "an integer of at least 1 or None",
-        _or_none(_integer(1)),
+        'int, "auto" or None',
+        'an integer of at least 1, "auto" or None',
+        lambda value: value == "auto" if isinstance(value, str) else _or_none(_integer(1))(value),
         "Principal components that replace the features, as inputs of the network and in all distances. None, or the "
-        "number of features, uses the features themselves.",
+        'number of features, uses the features themselves. "auto" uses up to 128 features themselves; of more, it '
+        "takes 50 components or, if these lose too many of the nearest neighbors of a sample of the rows, 150 or 300, "
+        "which count less the less they vary. ``n_inputs_`` is the number that took effect.",
     ),
     "standardize": Parameter(
         "bool",
@@ -337,13 +339,14 @@ ATTRIBUTES = {
     "learned a layout. The loss may rise while spare dimensions are pressed flat. Where a layout is learned, it is "
     "the mean squared distance from its positions, relative to the size of the map; a row far away counts less.",
     "n_iter_ : int": "Epochs run.",
+    "n_inputs_ : int": "The number of inputs that took effect.",
     "n_features_in_ : int": "Features seen in ``fit``.",
     "feature_names_in_ : ndarray of str": "Their names, if ``fit`` was given a DataFrame or a file with names.",
 }
 EXEMPLAR_ATTRIBUTES = {
     "n_exemplars_ : int": "The number of exemplars that took effect.",
     "exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)": "The exemplars in the units of the data, as far "
-    "as ``n_inputs`` principal components carry them.",
+    "as ``n_inputs_`` principal components carry them.",
     "exemplar_indices_ : ndarray of shape (n_exemplars_,) or None": "Which rows of ``fit`` they are, if they are "
     "points.",
     "exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)": "Their positions.",

@@ -85,7 +85,7 @@ def _describe_exemplars(fitted: FittedMap, exemplars: Exemplars) -> tuple[dict[s
         "forwardOnly": fitted.placement == "refined" and not whole,
         "refined": {
             "neighbors": min(refined.NEIGHBORS, len(inputs)),
-            "precision": refined.PRECISION,
+            "precision": refined.precision_among(len(inputs)),
             "rounding": refined.ROUNDING,
             "settling": list(refined.SETTLING),
         },

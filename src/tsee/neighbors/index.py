@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tsee.data import apply_padded, blocks
-from tsee.metric import Metric, euclidean, exclude_from
+from tsee.metric import Metric, Prepared, euclidean, exclude_from
 from tsee.neighbors.smallest import Scratch, columns_of_smallest
 
 __all__ = ["SMALL_BATCH", "Factors", "Index"]
@@ -169,8 +169,7 @@ class Index(ABC):
         exclude_from(scores, exclude)  # (rows, candidates)
         last = scores.gather(1, columns_of_smallest(scores, wanted)).amax(1, keepdim=True)
         reach = last[:, 0] + queries.norms
-        bound = self.metric.rounding(queries, candidates.largest_norm, torch.full_like(reach, torch.inf))
-        bound = self.metric.rounding(queries, candidates.largest_norm, reach + 2 * bound)[:, None]
+        bound = self._rounding_within(reach, queries, candidates)[:, None]
         # The candidates nearer than the last one and those that tie with it, row by row, the nearer ones first.
         near = ~(scores > last + bound)
         row, found = torch.nonzero(near).unbind(1)
@@ -182,6 +181,11 @@ class Index(ABC):
         for query in torch.nonzero(hidden).squeeze(1).tolist():
             found[query] = self._nearest_by_differences(block[query], torch.nonzero(near[query]).squeeze(1), wanted)
         return self._in_order(block, scores.gather(1, found), found, k)
+
+    def _rounding_within(self, reach: Tensor, queries: Prepared, candidates: Factors) -> Tensor:
+        """How much rounding can change the scores of candidates whose squared distance, by products, is ``reach``."""
+        bound = self.metric.rounding(queries, candidates.largest_norm, torch.full_like(reach, torch.inf))
+        return self.metric.rounding(queries, candidates.largest_norm, reach + 2 * bound)
 
     def _nearest_by_differences(self, query: Tensor, candidates: Tensor, wanted: int) -> Tensor:
         """The nearest of the candidates of these numbers: their rows differ by less than products can tell."""
@@ -197,7 +201,7 @@ class Index(ABC):
     def _in_order(self, block: Tensor, scores: Tensor, found: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k nearest of the candidates found, the first of equally near ones first, and their distances."""
         found, order = found.sort(dim=1)  # (rows, wanted)
-        members = self.rows.index_select(0, found.flatten().clamp_min(0)).view(*found.shape, -1)
+        members = self.rows.index_select(0, found.flatten().clamp_min(0)).view(*found.shape, self.rows.shape[1])
         distances = self.metric.exact(block[:, None, :], members)  # (rows, wanted)
         distances.masked_fill_(torch.isinf(scores.gather(1, order)), torch.inf)
         distances, order = distances.sort(dim=1, stable=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tsee.data import blocks, pad_rows
+from tsee.data import pad_rows, spaced_slices
 from tsee.neighbors import Index
 
 __all__ = ["NEIGHBORS", "NoveltyReference", "exemplar_distances", "sample_slices", "share_nearer", "subsample"]
@@ -70,10 +70,5 @@ def subsample(exemplars: Tensor) -> Tensor:
 
 
 def sample_slices(n_rows: int) -> Iterator[slice]:
-    """Slices evenly spaced over all rows, in order; they cover all rows if these are few."""
-    if n_rows <= SLICES * SLICE_ROWS:
-        yield from blocks(n_rows)
-        return
-    for i in range(SLICES):
-        start = i * (n_rows - SLICE_ROWS) // (SLICES - 1)
-        yield slice(start, start + SLICE_ROWS)
+    """Slices of the rows of ``fit`` that novelty is measured against."""
+    return spaced_slices(n_rows, SLICES, SLICE_ROWS)

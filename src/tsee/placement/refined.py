@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from tsee.affinities import gaussian
 from tsee.data import blocks, pad_rows
 from tsee.neighbors import Index
 
-__all__ = ["neighbor_weights", "refined_positions", "settle"]
+__all__ = ["among_neighbors", "neighbor_weights", "precision_among", "refined_positions", "settle"]
 
 # The nearest exemplars that a row's position depends on.
 NEIGHBORS = 20
@@ -22,8 +23,11 @@ SETTLED_ROWS = 4096
 # are then within five ten-thousandths of the map's extent of where more iterations would bring them.
 SETTLING = (1.5, 1.5, 1.5, 1.5, 1.5, 1.0)
 # The precision of the Gaussian weights, in units of the gap between a row's nearest neighbor and the one a third down
-# the list. A smaller one keeps more neighbors; a larger one puts a row nearer to its very nearest neighbor.
+# the list. A smaller one keeps more neighbors; a larger one puts a row nearer to its very nearest neighbor. Among fewer
+# exemplars than this, the same number of neighbors reaches farther, across the borders of small groups, so the
+# precision grows.
 PRECISION = 2.2
+MANY_EXEMPLARS, GROWTH = 2**14, 1 / 8
 
 
 @torch.inference_mode()
@@ -49,24 +53,57 @@ def refined_positions(inputs: Tensor, index: Index, positions: Tensor) -> Tensor
     for rows in blocks(len(inputs), SETTLED_ROWS):
         # Padded: sums over few rows can be taken in another order than sums over many.
         indices, distances = (pad_rows(part[rows]) for part in nearby)
-        settled = settle(positions[indices], neighbor_weights(distances))
-        itself = distances[:, :1] <= ROUNDING * distances[:, -1:]
-        settled = torch.where(itself, positions[indices[:, 0]], settled)
-        settled.masked_fill_(torch.isinf(distances[:, :1]), torch.nan)  # too far for a distance
-        found[rows] = settled[: rows.stop - rows.start]
+        found[rows] = among_neighbors(indices, distances, positions)[: rows.stop - rows.start]
     return found
 
 
-def neighbor_weights(squared_distances: Tensor) -> Tensor:
+def among_neighbors(indices: Tensor, squared_distances: Tensor, positions: Tensor) -> Tensor:
+    """The position of each row among its nearest exemplars.
+
+    Parameters
+    ----------
+    indices : Tensor of shape (n, k), int64
+        The exemplars nearest to each row, the nearest first.
+    squared_distances : Tensor of shape (n, k)
+        How far they are.
+    positions : Tensor of shape (z, h)
+        The positions of the exemplars.
+
+    Returns
+    -------
+    Tensor of shape (n, h)
+    """
+    weights = neighbor_weights(squared_distances, precision_among(len(positions)))
+    settled = settle(embedding(indices, positions), weights)
+    itself = squared_distances[:, :1] <= ROUNDING * squared_distances[:, -1:]
+    settled = torch.where(itself, embedding(indices[:, 0], positions), settled)
+    return settled.masked_fill_(torch.isinf(squared_distances[:, :1]), torch.nan)  # too far for a distance
+
+
+def precision_among(n_exemplars: int) -> float:
+    """The precision of `neighbor_weights` among this many exemplars.
+
+    Examples
+    --------
+    >>> [round(precision_among(n), 2) for n in (60_000, 16_384, 4096, 1000)]
+    [2.2, 2.2, 2.62, 3.12]
+    """
+    return PRECISION * max(1.0, MANY_EXEMPLARS / n_exemplars) ** GROWTH
+
+
+def neighbor_weights(squared_distances: Tensor, precision: float = PRECISION) -> Tensor:
     """The weights of a row's neighbors in its position.
 
-    Their perplexity is about a third of their number if distances grow evenly, and more if distances tie. That is near
-    enough for weights that are not part of the loss, and saves a search for the precision of each row.
+    At a precision of 2.2 their perplexity is about a third of their number if distances grow evenly, and more if
+    distances tie. That is near enough for weights that are not part of the loss, and saves a search for the precision
+    of each row.
 
     Parameters
     ----------
     squared_distances : Tensor of shape (n, k)
         The nearest first. Infinity has no weight.
+    precision : float
+        Of the Gaussian, in units of the gap between the nearest and the one a third down the list.
 
     Returns
     -------
@@ -74,7 +111,7 @@ def neighbor_weights(squared_distances: Tensor) -> Tensor:
         Each row sums to 1.
     """
     gap = squared_distances[:, squared_distances.shape[1] // 3] - squared_distances[:, 0]
-    return gaussian(squared_distances, PRECISION / gap.clamp(1e-30, 1e30))
+    return gaussian(squared_distances, precision / gap.clamp(1e-30, 1e30))
 
 
 def settle(neighbors: Tensor, probabilities: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,13 +15,12 @@ from torch import Tensor, nn
 from tsee.data import apply_padded, blocks, dense
 from tsee.distributed import all_gather, all_max, all_offset, all_sum, broadcast
 from tsee.exceptions import DataWarning, warn
+from tsee.preprocessing.principal import automatic_axes, leading_axes
 
 __all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
 
-# Up to this many features the covariance matrix is formed; for more features, the subspace is iterated.
-MAX_COVARIANCE = 3000
-SUBSPACE_PASSES = 5
-OVERSAMPLING = 20
+# Up to this many features are inputs themselves if the number of inputs is automatic.
+FEW_FEATURES = 128
 
 # The largest deviations from the mean that are accepted: squares and sums of theirs, in units of one another, stay far
 # from the limits of float64.
@@ -59,7 +58,7 @@ class Preprocessing:
     scale : float
         The same for all features, so that distances keep their proportions.
     basis : ndarray of shape (n_features, n_inputs), float32, or None
-        The leading principal axes; None leaves the features as they are.
+        The leading principal axes, times their weights; None leaves the features as they are.
     spread : ndarray of shape (n_features,), float64, or None
         The standard deviation of each feature, 1 for a constant feature; None if features are not standardized.
     """
@@ -72,6 +71,11 @@ class Preprocessing:
     @property
     def n_inputs(self) -> int:
         return len(self.mean) if self.basis is None else self.basis.shape[1]
+
+    def describe(self) -> str:
+        """The inputs in words: "50 principal components of 784 features", or "64 features"."""
+        features = f"{len(self.mean):,} features"
+        return features if self.basis is None else f"{self.n_inputs:,} principal components of {features}"
 
     @property
     def divisor(self) -> Any:
@@ -116,7 +120,9 @@ class Preprocessing:
 
     def inverse(self, inputs: Tensor) -> np.ndarray:
         """Inputs back in the units of the data, within the span of the principal axes."""
-        centered = inputs.numpy() if self.basis is None else inputs.numpy() @ self.basis.T
+        centered = inputs.numpy()
+        if self.basis is not None:
+            centered = centered / np.square(self.basis).sum(0) @ self.basis.T  # over the squares of the weights
         return (centered * self.divisor + self.mean).astype(np.float32)
 
 
@@ -156,7 +162,7 @@ class Inputs:
 
 def fit_preprocessing(
     X: Any,
-    n_inputs: int | None,
+    n_inputs: int | Literal["auto"] | None,
     generator: torch.Generator,
     *,
     standardize: bool = False,
@@ -164,6 +170,7 @@ def fit_preprocessing(
 ) -> Preprocessing:
     """Learn the mean, the scale and, if ``n_inputs`` is less than the number of features, the principal axes.
 
+    "auto" takes up to 128 features themselves, and of more features as many axes as `automatic_axes` chooses.
     The scale makes the mean variance of an input 1, so that pixels in 0..255 and in 0..1 give the same inputs. With
     ``standardize`` each feature is first divided by its standard deviation. Without it, a `DataWarning` reports a value
     that outweighs all others, or a few columns that hold most of the variance. ``names`` are the names of the columns.
@@ -191,56 +198,24 @@ def fit_preprocessing(
         # If all deviations count as zero, they remain as small as they are.
         unit = Preprocessing(mean, largest.value if varies else 1.0, None)
     squares = torch.zeros(n_features, dtype=torch.float64)  # sums for each feature, in the unit
-    if n_inputs is None or n_inputs >= n_features:
-        basis = None
+    if n_inputs == "auto" and n_features <= FEW_FEATURES:
+        n_inputs = None
+    basis = None
+    if n_inputs is None or (n_inputs != "auto" and n_inputs >= n_features):
         if standardize:
             variance = int(varying.sum()) / n_features
         else:
             variance = _sum_squares(X, unit, squares) / n_rows / n_features
     else:
-        basis, variance = _principal_axes(X, unit, min(n_inputs, n_rows - 1), generator, squares)
+        if n_inputs == "auto":
+            axes, variances = automatic_axes(X, unit, min(n_features, n_rows - 1), generator, squares)
+        else:
+            axes, variances = leading_axes(X, unit, min(n_inputs, n_rows - 1), generator, squares)
+        basis, variance = axes.float().numpy(), float(variances.sum()) / len(variances)
     if varies and not standardize:
         by_feature = all_sum(squares).numpy()
         _warn_of_dominance(by_feature, varying, largest, n_rows, names)
     return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis, unit.spread)
-
-
-def _principal_axes(
-    X: Any, unit: Preprocessing, n_axes: int, generator: torch.Generator, squares: Tensor
-) -> tuple[np.ndarray, float]:
-    """The leading principal axes, and the mean variance along them; sums of squares are added to ``squares``."""
-    n_features = X.shape[1]
-    if n_features <= MAX_COVARIANCE:
-        span = None
-        covariance = _product(X, unit, None, squares)
-    else:
-        span = torch.randn(n_features, min(n_axes + OVERSAMPLING, n_features), generator=generator)
-        for i in range(SUBSPACE_PASSES):
-            product = _product(X, unit, torch.linalg.qr(span).Q, squares if i == 0 else None)
-            span = torch.linalg.qr(product.float()).Q
-        covariance = span.T.double() @ _product(X, unit, span)
-    values, axes = torch.linalg.eigh(covariance)  # ascending
-    leading = axes[:, -n_axes:].flip(1)
-    leading = leading if span is None else span.double() @ leading  # (features, axes)
-    # The sign of an axis is arbitrary; a positive largest weight makes it the same everywhere.
-    signs = leading.gather(0, leading.abs().argmax(0, keepdim=True)).sign()
-    basis = (leading * torch.where(signs == 0, 1.0, signs)).float().numpy()
-    return basis, float(values[-n_axes:].sum()) / n_axes
-
-
-def _product(X: Any, unit: Preprocessing, span: Tensor | None, squares: Tensor | None = None) -> Tensor:
-    """The covariance of ``X``, or its product with ``span``, summed in float64 over blocks.
-
-    The sum of the squares of each feature, over the rows of this process, is added to ``squares``.
-    """
-    products: Tensor | float = 0.0
-    for rows in blocks(X.shape[0]):
-        block = unit(dense(X, rows))  # (rows, features)
-        products = products + (block.T @ (block if span is None else block @ span)).double()
-        if squares is not None:
-            squares += block.double().square().sum(0)
-    assert isinstance(products, Tensor)
-    return all_sum(products) / all_sum(X.shape[0])
 
 
 def _sum_squares(X: Any, unit: Preprocessing, squares: Tensor) -> float:

@@ -1,0 +1,127 @@
+"""A search as one computation that does not branch on values, so that it can be traced and exported."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tsee.metric import Metric
+from tsee.neighbors.cells import CHUNK, CellIndex
+from tsee.neighbors.exact import ExactIndex
+from tsee.neighbors.index import MARGIN, Factors
+from tsee.neighbors.smallest import Scratch
+
+__all__ = ["Cells", "TracedIndex"]
+
+
+class Cells(NamedTuple):
+    """What a `CellIndex` adds to its candidates.
+
+    Attributes
+    ----------
+    members : Tensor of shape (n_chunks * CHUNK,), int64
+        The number of the candidate in each place; for padding, the number of candidates.
+    homes : Tensor of shape (n_chunks,), int64
+        The cell of each chunk.
+    centers : Tensor of shape (n_cells, w)
+        The factors of the centers.
+    n_searched : int
+        How many cells are searched for a query.
+    """
+
+    members: Tensor
+    homes: Tensor
+    centers: Tensor
+    n_searched: int
+
+    @classmethod
+    def of(cls, index: CellIndex) -> Cells:
+        members = index.members.masked_fill(index.members < 0, len(index.rows))
+        homes = torch.repeat_interleave(torch.arange(len(index.n_chunks)), index.n_chunks)
+        return cls(members, homes, index.centers, index.n_searched)
+
+
+class TracedIndex(ExactIndex):
+    """An index that finds what `ExactIndex` finds, or a `CellIndex` with these cells.
+
+    It takes many times longer than a `CellIndex`: it scores all candidates, and then leaves out other cells. No step
+    depends on values or on the number of queries, except for the choice whether to search again in float64.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (z, d)
+        The candidates.
+    metric : Metric
+        The distance by which the nearest are chosen.
+    cells : Cells, optional
+        The cells to search; by default all candidates are searched.
+    """
+
+    def __init__(self, rows: Tensor, metric: Metric, cells: Cells | None = None) -> None:
+        super().__init__(rows, metric)
+        self.cells = cells
+        if cells is not None:
+            table = self.factors.table
+            padding = torch.cat([table.new_zeros(1, table.shape[1] - 1), table.new_full((1, 1), torch.inf)], 1)
+            self.factors.table = torch.cat([table, padding]).index_select(0, cells.members)
+
+    def query(self, rows: Tensor, k: int, exclude: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """What `Index.query` returns, for all rows at once."""
+        assert exclude is None
+        found, distances, certain = self._nearest_by_products(rows, k, None, Scratch())
+
+        def keep(rows: Tensor, found: Tensor, distances: Tensor, certain: Tensor) -> tuple[Tensor, Tensor]:
+            return found.clone(), distances.clone()  # `torch.cond` returns no arguments as they are
+
+        def search_again(rows: Tensor, found: Tensor, distances: Tensor, certain: Tensor) -> tuple[Tensor, Tensor]:
+            left = torch.nonzero(~certain).squeeze(1)
+            again = self._nearest_precisely(rows.index_select(0, left), k, None)
+            return found.index_copy(0, left, again[0]), distances.index_copy(0, left, again[1])
+
+        nearest: tuple[Tensor, Tensor] = torch.cond(
+            certain.all(), keep, search_again, (rows, found, distances, certain)
+        )
+        return nearest
+
+    def smallest_scores(
+        self, queries: Tensor, k: int, exclude: Tensor | None, scratch: Scratch
+    ) -> tuple[Tensor, Tensor]:
+        scores = queries @ self.factors.table.T
+        if self.cells is None:
+            return scores.topk(k, dim=1, largest=False, sorted=False)
+        members, homes, centers, n_searched = self.cells
+        n_chunks = homes.shape[0]
+        chunks = scores.view(-1, CHUNK)  # (rows * chunks, CHUNK)
+        center_scores = queries @ centers.T  # (rows, cells)
+        farthest = center_scores.topk(n_searched, dim=1, largest=False).values.amax(1, keepdim=True)
+        elsewhere = (center_scores > farthest).index_select(1, homes)  # (rows, chunks)
+        minima = chunks.amin(1).view(-1, n_chunks).masked_fill(elsewhere, torch.inf)
+        n_chosen = min(k, n_chunks)
+        least, chosen = minima.topk(n_chosen, dim=1, largest=False, sorted=False)
+        first = n_chunks * torch.arange(queries.shape[0])[:, None]
+        inside = chunks.index_select(0, (first + chosen).flatten()).view(-1, n_chosen, CHUNK)
+        inside = inside.masked_fill(torch.isinf(least)[:, :, None], torch.inf).flatten(1)
+        smallest, column = inside.topk(k, dim=1, largest=False, sorted=False)
+        place = chosen.gather(1, column // CHUNK) * CHUNK + column % CHUNK
+        found = members.index_select(0, place.flatten()).view(-1, k)
+        return smallest, found.clamp_max(len(self.rows) - 1)  # padding, which has an infinite score
+
+    def _nearest_precisely(self, block: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The k nearest and their distances, found in float64. If more tie than are wanted, the first are taken.
+
+        `Index` compares by differences where even products in float64 cannot tell rows apart; here these are ties.
+        """
+        candidates = Factors(self.rows.double(), self.metric)
+        n_candidates = len(self.rows)
+        wanted = min(k + MARGIN, n_candidates)
+        queries = self.metric.prepare(block.double(), candidates.origin)
+        scores = self.metric.query_factors(queries) @ candidates.table.T  # (rows, candidates)
+        last = scores.topk(wanted, dim=1, largest=False).values.amax(1, keepdim=True)
+        bound = self._rounding_within(last[:, 0] + queries.norms, queries, candidates)[:, None]
+        # In this order: nearer than the last one, tied with it, farther; among equals by number.
+        rank = (scores >= last - bound).int() + (scores > last + bound).int()
+        keys = n_candidates * rank + torch.arange(n_candidates, dtype=torch.int32)
+        found = keys.topk(wanted, dim=1, largest=False, sorted=False).indices
+        return self._in_order(block, scores.gather(1, found), found, k)

@@ -1,0 +1,95 @@
+"""From raw rows to positions as modules of torch, whose steps become the nodes of a graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import hardshrink
+
+from tsee.exemplars import Exemplars
+from tsee.metric import Metric
+from tsee.neighbors import CellIndex
+from tsee.neighbors.index import MARGIN
+from tsee.neighbors.traced import Cells, TracedIndex
+from tsee.placement.refined import NEIGHBORS, among_neighbors
+from tsee.preprocessing import Preprocessing
+from tsee.preprocessing.fitting import NEGLIGIBLE
+
+__all__ = ["ForwardPass", "RefinedPass"]
+
+
+class _Preprocess(nn.Module):
+    """From raw float32 rows to inputs: the steps of `Preprocessing`."""
+
+    mean: Tensor
+    basis: Tensor | None
+    divisor: Tensor | None
+
+    def __init__(self, preprocessing: Preprocessing) -> None:
+        super().__init__()
+        # float32 as the rows are: `transform` centers float32 rows with it too.
+        self.register_buffer("mean", torch.from_numpy(preprocessing.mean.astype(np.float32)))
+        self.register_buffer("basis", None if preprocessing.basis is None else torch.from_numpy(preprocessing.basis))
+        self.factor = 1 / preprocessing.scale
+        spread = preprocessing.spread
+        self.register_buffer("divisor", None if spread is None else torch.from_numpy(preprocessing.divisor).float())
+
+    def forward(self, rows: Tensor) -> Tensor:
+        centered = rows - self.mean
+        inputs = centered * self.factor if self.divisor is None else centered / self.divisor
+        return hardshrink(inputs if self.basis is None else inputs @ self.basis, NEGLIGIBLE)
+
+
+class ForwardPass(nn.Module):
+    """What ``transform`` computes with ``placement="forward"``: the preprocessing, then the network itself."""
+
+    def __init__(self, preprocessing: Preprocessing, network: nn.Module) -> None:
+        super().__init__()
+        self.preprocess, self.network = _Preprocess(preprocessing), network
+
+    def forward(self, rows: Tensor) -> Tensor:
+        positions: Tensor = self.network(self.preprocess(rows)).float()
+        return positions
+
+
+class RefinedPass(nn.Module):
+    """What ``transform`` computes with ``placement="refined"``: the search for the nearest exemplars, and settling.
+
+    Only the exemplars are stored. What a search derives from them is computed in `forward`, so that it becomes part
+    of the graph and takes no room in the file.
+    """
+
+    exemplars: Tensor
+    exemplar_positions: Tensor
+    members: Tensor | None
+    homes: Tensor | None
+    centers: Tensor | None
+
+    def __init__(self, preprocessing: Preprocessing, exemplars: Exemplars) -> None:
+        super().__init__()
+        index = exemplars.index
+        assert exemplars.positions is not None
+        self.preprocess = _Preprocess(preprocessing)
+        self.metric: Metric = index.metric
+        self.register_buffer("exemplars", exemplars.inputs.cpu())
+        self.register_buffer("exemplar_positions", exemplars.positions.cpu())
+        cells = Cells.of(index) if isinstance(index, CellIndex) else None
+        self.register_buffer("members", None if cells is None else cells.members)
+        self.register_buffer("homes", None if cells is None else cells.homes)
+        self.register_buffer("centers", None if cells is None else cells.centers)
+        self.n_searched = 0 if cells is None else cells.n_searched
+
+    @property
+    def numbers_per_row(self) -> int:
+        """The size of the largest table that is made for a row: its scores, or its differences from candidates."""
+        n_exemplars, n_inputs = self.exemplars.shape
+        return max(n_exemplars, (NEIGHBORS + MARGIN) * n_inputs)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        cells = None
+        if self.members is not None and self.homes is not None and self.centers is not None:
+            cells = Cells(self.members, self.homes, self.centers, self.n_searched)
+        index = TracedIndex(self.exemplars, self.metric, cells)
+        indices, distances = index.query(self.preprocess(rows), min(NEIGHBORS, len(self.exemplars)))
+        return among_neighbors(indices, distances, self.exemplar_positions)
