@@ -19,7 +19,7 @@ __all__ = ["NOT_RUN", "Cell", "Verdict", "cells", "collect_records", "is_short",
 
 MISSING = "–"
 AGREES, BETTER, PARTLY, DIFFERS = "holds", "better", "holds in part", "does not hold"
-NOT_RUN, SHORT = "not run", ", cut short"
+NOT_RUN, UNDECIDED = "not run", "undecided"
 
 
 class Verdict(NamedTuple):
@@ -125,13 +125,13 @@ def judge(catalog: Catalog, experiment: Experiment, records: list[Table], claim:
     verdict = CHECKS[claim["check"]](catalog, experiment, claim, present)
     if verdict.word == MISSING:
         return verdict._replace(word=NOT_RUN)
-    word = verdict.word
-    if present != sides:
-        # A spread says nothing until all values are known.
-        word = NOT_RUN if claim["check"] in ("range", "steadier") else f"{word} so far"
-    if word != NOT_RUN and any(record.get("short") for side in present for record in side):
-        word += SHORT
-    return verdict._replace(word=word)
+    # A spread says nothing until all values are known.
+    if present != sides and claim["check"] in ("range", "steadier"):
+        return verdict._replace(word=NOT_RUN)
+    short = any(record.get("short") for side in present for record in side)
+    if short and verdict.word in (PARTLY, DIFFERS):
+        return verdict._replace(word=UNDECIDED)
+    return verdict._replace(word=f"{verdict.word} so far") if short or present != sides else verdict
 
 
 Sides = list[list[Table]]

@@ -10,7 +10,7 @@ from reproduction.claims import (
     MISSING,
     NOT_RUN,
     PARTLY,
-    SHORT,
+    UNDECIDED,
     Cell,
     cells,
     collect_records,
@@ -118,16 +118,17 @@ def _summary(catalog: Catalog, recipe: Records, faithful: Records) -> Iterator[s
             shown = ["", ""] if own else [theirs.ours, theirs.word if theirs.word == NOT_RUN else f"**{theirs.word}**"]
             yield _row([claim["text"], link, ours.paper, *shown, ours.ours, f"**{ours.word}**"])
             for verdict, key, who in judged:
-                short = UNFINISHED if verdict.word.endswith(SHORT) else None
+                short = UNFINISHED if verdict.word == UNDECIDED else None
                 why = " ".join(text for text in (claim.get(key), short) if text)
-                if verdict.word.startswith((DIFFERS, PARTLY)) and why:
+                if verdict.word.startswith((DIFFERS, PARTLY, UNDECIDED)) and why:
                     reasons.append(f"- {claim['text']} ({who}: {verdict.ours}). {why}")
     yield ""
     if tolerance is not None:
         yield f"A number is *better* or *worse* if it differs by more than {tolerance:g} points. In the tables below,"
         yield "numbers that are better than the paper's are in bold."
-    yield "*Cut short*: a time limit ended some of the runs while their loss still fell, so the verdict may change;"
-    yield "their numbers have an asterisk. *Not run*: there are no results yet, or too few to judge by."
+    yield "*Undecided*: it does not hold, or only in part, but a time limit ended some of the runs while their loss"
+    yield "still fell; their numbers have an asterisk. *So far*: some runs are not done, or were ended like this. *Not"
+    yield "run*: there are no results yet, or too few to judge by."
     yield ""
     yield from _counts(catalog)
     if reasons:
