@@ -1,7 +1,7 @@
 """Numbers for the tables, and verdicts on the paper's claims.
 
 A record is one number of one run: the run's settings, the keys of the number, and the number itself as ``value``,
-which is None if the run has no result.
+which is None if the run has no result. ``short`` says whether a time limit ended the run while its loss still fell.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 from reproduction.experiments import MEASURES, Catalog, Experiment, Table, matches
 from reproduction.runner import SPEED_QUANTITIES, read_result
 
-__all__ = ["Cell", "Verdict", "cells", "collect_records", "judge", "number_keys", "value_at"]
+__all__ = ["NOT_RUN", "Cell", "Verdict", "cells", "collect_records", "is_short", "judge", "number_keys", "value_at"]
 
 MISSING = "–"
-AGREES, BETTER, PARTLY, DIFFERS = "agrees", "better", "partly", "differs"
+AGREES, BETTER, PARTLY, DIFFERS = "holds", "better", "holds in part", "does not hold"
+NOT_RUN, UNDECIDED = "not run", "undecided"
 
 
 class Verdict(NamedTuple):
-    """A claim checked: the paper's value, ours, and one word."""
+    """A claim checked: the paper's value, ours, and a word or two."""
 
     paper: str
     ours: str
@@ -30,25 +31,39 @@ class Verdict(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """One cell of a table: its keys, the paper's number and ours; a number that is missing is None."""
+    """One cell of a table: its keys, the paper's number and ours; a number that is missing is None.
+
+    ``asked`` says whether there is such a run, done or not, and ``short`` whether a time limit ended it.
+    """
 
     keys: Table
     paper: float | None
     ours: float | None
+    asked: bool = True
+    short: bool = False
 
 
-def collect_records(catalog: Catalog, experiment: Experiment) -> list[Table]:
-    """A record for every number that the experiment asks for, whether its run is done or not."""
+def collect_records(catalog: Catalog, experiment: Experiment, *, faithful: bool = False) -> list[Table]:
+    """A record for every number that the experiment asks for, whether its run is done or not.
+
+    The runs are by tsee's recipe, or by the paper's own method (``faithful``).
+    """
     records = []
-    for run in experiment.runs:
+    for run in experiment.faithful if faithful else experiment.runs:
         result = read_result(catalog, run)
+        short = result is not None and is_short(result)
         for measure in experiment.measures:
             for keys in number_keys(measure, catalog.wanted[run.digest][measure]):
                 value: Any = None if result is None else result["metrics"][measure]["values"]
                 for key in keys.values():
                     value = None if value is None else value[str(key)]
-                records.append({**run.settings, "measure": measure, **keys, "value": value})
+                records.append({**run.settings, "measure": measure, **keys, "value": value, "short": short})
     return records
+
+
+def is_short(result: Table) -> bool:
+    """Whether a time limit ended a run while its loss still fell."""
+    return bool(result.get("training", {}).get("ended by") == "time")
 
 
 def number_keys(measure: str, options: Table) -> Iterator[Table]:
@@ -68,7 +83,7 @@ def number_keys(measure: str, options: Table) -> Iterator[Table]:
 def value_at(records: list[Table], where: Table) -> float | None:
     """The mean over seeds of the one cell that ``where`` describes, or None if no run is done."""
     chosen = [record for record in records if matches(where, record)]
-    kinds = {json.dumps({k: v for k, v in record.items() if k not in ("seed", "value")}) for record in chosen}
+    kinds = {json.dumps({k: v for k, v in record.items() if k not in ("seed", "short", "value")}) for record in chosen}
     if len(kinds) > 1:
         raise ValueError(f"{where} must describe one cell, but {len(kinds)} different runs or numbers match it.")
     values = [record["value"] for record in chosen if record["value"] is not None]
@@ -84,7 +99,10 @@ def cells(records: list[Table], table: Table) -> Iterator[tuple[tuple[Any, ...],
         line = []
         for value, number in zip(columns, paper, strict=True):
             keys = {**table.get("where", {}), **row, column: value}
-            line.append(Cell(keys, number, value_at(records, {"measure": table["measure"], **keys})))
+            where = {"measure": table["measure"], **keys}
+            here = [record for record in records if matches(where, record)]
+            short = any(record.get("short") for record in here)
+            line.append(Cell(keys, number, value_at(here, where), bool(here), short))
         yield values, line
 
 
@@ -103,13 +121,17 @@ def judge(catalog: Catalog, experiment: Experiment, records: list[Table], claim:
         sides = [records]
     present = [[record for record in side if record["value"] is not None] for side in sides]
     if not all(present):
-        return Verdict(str(claim.get("paper", "")), MISSING, MISSING)
+        return Verdict(str(claim.get("paper", "")), MISSING, NOT_RUN)
     verdict = CHECKS[claim["check"]](catalog, experiment, claim, present)
-    if present == sides or verdict.word == MISSING:
-        return verdict
+    if verdict.word == MISSING:
+        return verdict._replace(word=NOT_RUN)
     # A spread says nothing until all values are known.
-    needs_all = claim["check"] in ("range", "steadier")
-    return verdict._replace(word=MISSING if needs_all else f"{verdict.word} so far")
+    if present != sides and claim["check"] in ("range", "steadier"):
+        return verdict._replace(word=NOT_RUN)
+    short = any(record.get("short") for side in present for record in side)
+    if short and verdict.word in (PARTLY, DIFFERS):
+        return verdict._replace(word=UNDECIDED)
+    return verdict._replace(word=f"{verdict.word} so far") if short or present != sides else verdict
 
 
 Sides = list[list[Table]]
@@ -123,6 +145,8 @@ def _below(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides)
 def _range(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
     """The spread of the values is at least ``at_least`` and at most ``at_most``."""
     values = [record["value"] for record in sides[0]]
+    if len(values) < 2:
+        return Verdict(claim.get("paper", ""), MISSING, MISSING)
     spread = max(values) - min(values)
     holds = claim.get("at_least", spread) <= spread <= claim.get("at_most", spread)
     return Verdict(claim.get("paper", ""), _span(values), _agree(holds))
@@ -134,6 +158,8 @@ def _steadier(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sid
     for span, side in zip(spans, sides, strict=True):
         for record in side:
             span.setdefault(record["method"], []).append(record["value"])
+    if any(len(values) < 2 for span in spans for values in span.values()):
+        return Verdict("no numbers", MISSING, MISSING)
     widest = max(max(values) - min(values) for values in spans[0].values())
     narrowest = min(max(values) - min(values) for values in spans[1].values())
     parts = [f"{catalog.display(method)} {_span(values)}" for span in spans for method, values in span.items()]

@@ -18,9 +18,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from reproduction.faithful import faithful_settings
 from tsee.estimators import METHODS
 
-__all__ = ["METHODS", "Catalog", "Experiment", "Run", "expand", "matches", "read_catalog"]
+__all__ = ["METHODS", "Catalog", "Experiment", "Run", "expand", "expand_faithful", "matches", "read_catalog"]
 
 # The keys of each measure's numbers, from the outside in. A map has no numbers: it is kept as a file.
 MEASURES: dict[str, tuple[str, ...]] = {
@@ -31,7 +32,7 @@ MEASURES: dict[str, tuple[str, ...]] = {
     "speed": ("quantity",),
 }
 COMMON = "common"
-NOT_PARAMETERS = ("data", "method", "seed")
+NOT_PARAMETERS = ("arm", "data", "method", "seed")
 Table = dict[str, Any]
 
 
@@ -55,7 +56,7 @@ class Run:
     @property
     def name(self) -> str:
         """A readable file name: the settings in which most runs differ, and the digest."""
-        words = [self.settings.get(key) for key in ("kind", "data", "method")]
+        words = [self.settings.get(key) for key in ("kind", "arm", "data", "method")]
         words += [f"{key.split('_')[0]}-{self.settings[key]}" for key in ("batch_size", "perplexity") if key in self]
         return "-".join(re.sub(r"[^\w.]+", "-", str(word)) for word in [*words, self.digest] if word is not None)
 
@@ -65,11 +66,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper: its runs, and how the report shows and judges them."""
+    """A table or figure of the paper: its runs, and how the report shows and judges them.
+
+    ``runs`` are by tsee's recipe, and ``faithful`` by the paper's own method.
+    """
 
     name: str
     config: Table
     runs: list[Run]
+    faithful: list[Run] = field(default_factory=list)
 
     @property
     def measures(self) -> list[str]:
@@ -96,7 +101,7 @@ class Catalog:
         """For each run's digest, the measures that any experiment asks for, with their options."""
         wanted: dict[str, Table] = {}
         for experiment in self.experiments.values():
-            for run in experiment.runs:
+            for run in [*experiment.runs, *experiment.faithful]:
                 for measure in experiment.measures:
                     wanted.setdefault(run.digest, {})[measure] = self.common.get("measures", {}).get(measure, {})
         return wanted
@@ -152,10 +157,13 @@ def read_catalog(folder: Path) -> Catalog:
             if measure not in MEASURES:
                 raise ValueError(f"{where} asks for the measure {measure!r}; it must be one of {', '.join(MEASURES)}.")
         try:
-            runs = list({run.digest: run for run in expand(config, common)}.values())
+            runs, faithful = (
+                list({run.digest: run for run in found}.values())
+                for found in (expand(config, common), expand_faithful(config))
+            )
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
-        catalog.experiments[name] = Experiment(name, config, runs)
+        catalog.experiments[name] = Experiment(name, config, runs, faithful)
     return catalog
 
 
@@ -174,18 +182,29 @@ def expand(config: Table, common: Table) -> Iterator[Run]:
     ------
     Run
     """
-    for grid in config["grid"]:
+    for chosen in _combinations(config["grid"]):
+        settings: Table = {}
+        if "kind" not in chosen:
+            for setting in common.get("setting", []):
+                if matches(setting.get("when", {}), {**settings, **chosen}):
+                    settings |= {key: value for key, value in setting.items() if key != "when"}
+        run = Run(_canonical({**settings, **chosen}))
+        _check(run)
+        yield run
+
+
+def expand_faithful(config: Table) -> Iterator[Run]:
+    """The runs of an experiment's ``[[faithful]]`` grids, with the paper's settings and no common ones."""
+    for chosen in _combinations(config.get("faithful", [])):
+        _check(Run({"seed": 0, **chosen}))
+        yield Run(_canonical(faithful_settings(chosen)))
+
+
+def _combinations(grids: list[Table]) -> Iterator[Table]:
+    for grid in grids:
         alternatives = [value if isinstance(value, list) else [value] for value in grid.values()]
         for values in itertools.product(*alternatives):
-            chosen = dict(zip(grid, values, strict=True))
-            settings: Table = {}
-            if "kind" not in chosen:
-                for setting in common.get("setting", []):
-                    if matches(setting.get("when", {}), {**settings, **chosen}):
-                        settings |= {key: value for key, value in setting.items() if key != "when"}
-            run = Run(_canonical({**settings, **chosen}))
-            _check(run)
-            yield run
+            yield dict(zip(grid, values, strict=True))
 
 
 def matches(when: Table, settings: Table) -> bool:
@@ -214,7 +233,7 @@ def _canonical(value: Any) -> Any:
 def _check(run: Run) -> None:
     if run.settings.get("kind") == "speed":
         return
-    for key in NOT_PARAMETERS:
+    for key in ("data", "method", "seed"):
         if key not in run:
             raise ValueError(f"a run must have {key!r}; this one has only {run.settings}.")
     if run.settings["method"] not in METHODS:

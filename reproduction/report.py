@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from reproduction.claims import MISSING, cells, collect_records, judge
+from reproduction.claims import (
+    DIFFERS,
+    MISSING,
+    NOT_RUN,
+    PARTLY,
+    UNDECIDED,
+    Cell,
+    cells,
+    collect_records,
+    is_short,
+    judge,
+)
 from reproduction.experiments import Catalog, Experiment, Table
 from reproduction.figures import draw
 from reproduction.runner import read_result
 
 __all__ = ["write_report"]
 
+Records = dict[str, list[Table]]
 PAGE = "reproduction.md"
 PICTURES = "reproduction"
+UNFINISHED = "Its runs were cut short: more time may change this."
 
 
 def write_report(catalog: Catalog, docs: Path) -> Path:
@@ -34,61 +47,107 @@ def write_report(catalog: Catalog, docs: Path) -> Path:
         The page.
     """
     docs.mkdir(parents=True, exist_ok=True)
-    records = {name: collect_records(catalog, experiment) for name, experiment in catalog.experiments.items()}
-    lines = [*_head(catalog), *_summary(catalog, records)]
+    recipe, faithful = (
+        {name: collect_records(catalog, one, faithful=arm) for name, one in catalog.experiments.items()}
+        for arm in (False, True)
+    )
+    lines = [*_head(catalog), *_summary(catalog, recipe, faithful)]
     for name, experiment in catalog.experiments.items():
-        lines += _section(catalog, experiment, records[name], docs)
+        lines += _section(catalog, experiment, recipe[name], faithful[name], docs)
     page = docs / PAGE
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     return page
 
 
 def _head(catalog: Catalog) -> Iterator[str]:
-    runs = {run.digest: run for experiment in catalog.experiments.values() for run in experiment.runs}
-    results = [result for run in runs.values() if (result := read_result(catalog, run)) is not None]
     yield "# The paper, reproduced"
     yield ""
     yield "Every table and figure of [*Parametric t-Distributed Stochastic Exemplar-centered"
-    yield "Embedding*](https://arxiv.org/abs/1710.05128), run with tsee. An error is the error of k-NN on the map: a"
-    yield "held-out row takes the class of its nearest training rows on the map. Errors and scores are percentages."
-    yield ""
-    yield f"**{len(results)} of {len(runs)} runs are done**" + (
-        f", in {_duration(results)}, on {_machines(results)}." if results else "."
-    )
-    if len(results) < len(runs):
-        yield f"A missing number is shown as {MISSING}."
-    yield ""
-    yield "`make reproduce` runs the experiments that have no result yet and writes this page. `python -m"
-    yield "reproduction report` only writes the page, from the files in `reproduction/results/`. The paper's numbers"
-    yield "and claims are in `reproduction/experiments/`."
+    yield "Embedding*](https://arxiv.org/abs/1710.05128), run twice: by the paper's own method, with its settings and"
+    yield "no others (`DtSEE.paper()` and so on), and by tsee's recipe for the same losses. An error is the error of"
+    yield "k-NN on the map: a held-out row takes the class of its nearest training rows on the map. Errors and scores"
+    yield "are percentages."
     yield ""
 
 
-def _summary(catalog: Catalog, records: dict[str, list[Table]]) -> Iterator[str]:
+def _counts(catalog: Catalog) -> Iterator[str]:
+    """How many runs are done, and how."""
+    for faithful, what in ((True, "the paper's method"), (False, "tsee's recipe")):
+        arms = (one.faithful if faithful else one.runs for one in catalog.experiments.values())
+        runs = {run.digest: run for arm in arms for run in arm}
+        results = [result for run in runs.values() if (result := read_result(catalog, run)) is not None]
+        spent = f", in {_duration(results)}, on {_machines(results)}" if results else ""
+        yield f"- **{len(results)} of {len(runs)} runs of {what} are done**{spent}.{_cut_short(results)}"
+    yield ""
+    yield f"A number of a run that is not done is shown as {MISSING}."
+    yield ""
+    yield "`make reproduce` runs the experiments of the recipe that have no result yet and writes this page. `python -m"
+    yield "reproduction all --paper` runs those of the paper's method: a run takes up to an hour, `--minutes` limits"
+    yield "it, and the same command resumes a run that was stopped. `python -m reproduction report` only writes the"
+    yield "page, from the files in `reproduction/results/`. The paper's numbers and claims are in"
+    yield "`reproduction/experiments/`."
+    yield ""
+
+
+def _cut_short(results: list[Table]) -> str:
+    """How many runs a time limit ended, and which limit."""
+    limits = [result["training"]["limit"] for result in results if is_short(result)]
+    if not limits:
+        return ""
+    low, high = f"{min(limits):g}", f"{max(limits):g}"
+    span = low if low == high else f"{low} to {high}"
+    return f" A time limit of {span} min of the processor ended {len(limits)} of them while the loss still fell."
+
+
+def _summary(catalog: Catalog, recipe: Records, faithful: Records) -> Iterator[str]:
     tolerance = catalog.common.get("report", {}).get("tolerance")
-    yield "## Where tsee agrees with the paper, and where it does not"
+    yield "## Which of the paper's claims hold"
     yield ""
-    yield "| claim | where | paper | tsee | verdict |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield "| claim | where | paper | the paper's method | does it hold? | tsee's recipe | does it hold? |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    reasons = []
     for name, experiment in catalog.experiments.items():
         for claim in experiment.config.get("claim", []):
-            verdict = judge(catalog, experiment, records[name], claim)
+            ours = judge(catalog, experiment, recipe[name], claim)
+            theirs = judge(catalog, experiment, faithful[name], claim)
+            judged = [(theirs, "why_paper", "the paper's method"), (ours, "why", "tsee's recipe")]
+            if claim.get("arm") == "both":  # the two arms are the same
+                theirs, judged = ours, [(ours, "why", "both")]
             link = f"[{experiment.config.get('paper', name)}](#{_anchor(_heading(experiment))})"
-            yield f"| {claim['text']} | {link} | {verdict.paper} | {verdict.ours} | **{verdict.word}** |"
+            own = claim.get("arm") == "tsee"  # the paper's method has no part in it
+            shown = ["", ""] if own else [theirs.ours, theirs.word if theirs.word == NOT_RUN else f"**{theirs.word}**"]
+            yield _row([claim["text"], link, ours.paper, *shown, ours.ours, f"**{ours.word}**"])
+            for verdict, key, who in judged:
+                short = UNFINISHED if verdict.word == UNDECIDED else None
+                why = " ".join(text for text in (claim.get(key), short) if text)
+                if verdict.word.startswith((DIFFERS, PARTLY, UNDECIDED)) and why:
+                    reasons.append(f"- {claim['text']} ({who}: {verdict.ours}). {why}")
     yield ""
     if tolerance is not None:
         yield f"A number is *better* or *worse* if it differs by more than {tolerance:g} points. In the tables below,"
-        yield "numbers of tsee that are better than the paper's are in bold."
+        yield "numbers that are better than the paper's are in bold."
+    yield "*Undecided*: it does not hold, or only in part, but a time limit ended some of the runs while their loss"
+    yield "still fell; their numbers have an asterisk. *So far*: some runs are not done, or were ended like this. *Not"
+    yield "run*: there are no results yet, or too few to judge by."
+    yield ""
+    yield from _counts(catalog)
+    if reasons:
+        yield "## What does not hold, and why"
         yield ""
-    differences = catalog.common.get("report", {}).get("differences", [])
-    if differences:
-        yield "## Differences from the paper"
+        yield from reasons
         yield ""
-        yield from (f"- {difference}" for difference in differences)
-        yield ""
+    for key, title in (("open", "What the paper leaves open, and how it is run here"), ("differences", "What differs")):
+        lines = catalog.common.get("report", {}).get(key, [])
+        if lines:
+            yield f"## {title}"
+            yield ""
+            yield from (f"- {line}" for line in lines)
+            yield ""
 
 
-def _section(catalog: Catalog, experiment: Experiment, records: list[Table], docs: Path) -> Iterator[str]:
+def _section(
+    catalog: Catalog, experiment: Experiment, records: list[Table], faithful: list[Table], docs: Path
+) -> Iterator[str]:
     config = experiment.config
     yield f"## {_heading(experiment)}"
     yield ""
@@ -96,7 +155,7 @@ def _section(catalog: Catalog, experiment: Experiment, records: list[Table], doc
         yield config["about"]
         yield ""
     for table in config.get("table", []):
-        yield from _table(catalog, records, table)
+        yield from _table(catalog, records, faithful, table)
     for figure in config.get("figure", []):
         caption = figure.get("title", config["title"])
         if draw(catalog, experiment, records, figure, docs / PICTURES):
@@ -113,28 +172,36 @@ def _section(catalog: Catalog, experiment: Experiment, records: list[Table], doc
     yield from _provenance(catalog, experiment)
 
 
-def _table(catalog: Catalog, records: list[Table], table: Table) -> Iterator[str]:
-    """The paper's row, if it has one, above ours; our numbers are in bold if they are better."""
+def _table(catalog: Catalog, records: list[Table], faithful: list[Table], table: Table) -> Iterator[str]:
+    """The paper's row, if it has one, above those of its method and of ours; numbers that are better are in bold."""
     ((column, columns),) = table["columns"].items()
-    compared = bool(table.get("paper"))
+    arms = [(name, list(cells(of, table))) for name, of in (("its method", faithful), ("tsee", records))]
+    asked = [any(cell.asked for _, line in lines for cell in line) for _, lines in arms]
+    compared = bool(table.get("paper")) or all(asked)
     sign = -1 if table.get("higher_is_better") else 1
     tolerance = catalog.common.get("report", {}).get("tolerance", 0)
+
+    def shown(cell: Cell) -> str:
+        text = _number(cell.ours) + ("\\*" if cell.short else "")
+        known = cell.paper is not None and cell.ours is not None
+        better = known and sign * (cell.ours - cell.paper) < -tolerance  # type: ignore[operator]
+        return f"**{text}**" if better else text
+
     names = [catalog.display(value) for value in columns]
     if not isinstance(columns[0], str):
         names[0] = f"{catalog.display(column)} {names[0]}"
     yield _row([table.get("title", ""), *([""] if compared else []), *names])
     yield _row(["---"] * (1 + compared) + ["---:"] * len(columns))
-    for values, line in cells(records, table):
+    for row, (values, line) in enumerate(arms[1][1]):
         label = ", ".join(catalog.display(value) for value in values)
         if any(cell.paper is not None for cell in line):
             yield _row([label, "paper", *(_number(cell.paper) for cell in line)])
             label = ""
-        ours = []
-        for cell in line:
-            known = cell.paper is not None and cell.ours is not None
-            better = known and sign * (cell.ours - cell.paper) < -tolerance  # type: ignore[operator]
-            ours.append(f"**{_number(cell.ours)}**" if better else _number(cell.ours))
-        yield _row([label, *(["tsee"] if compared else []), *ours])
+        for name, lines in arms:
+            ours = lines[row][1]
+            if name == "tsee" or any(cell.asked for cell in ours):
+                yield _row([label, *([name] if compared else []), *map(shown, ours)])
+                label = ""
     yield ""
 
 
@@ -143,16 +210,22 @@ def _number(value: float | None) -> str:
 
 
 def _provenance(catalog: Catalog, experiment: Experiment) -> Iterator[str]:
+    if experiment.faithful:
+        found = [result for run in experiment.faithful if (result := read_result(catalog, run)) is not None]
+        spent = f", {_duration(found)} on {_machines(found)}" if found else ""
+        done = f"{len(found)} of {len(experiment.faithful)} runs{spent}.{_cut_short(found)}"
+        yield f"`python -m reproduction {experiment.name} --paper`: {done}"
+        yield ""
     results = [(run, read_result(catalog, run)) for run in experiment.runs]
-    done = [result for _, result in results if result is not None]
+    known = [result for _, result in results if result is not None]
     warned = [(run, text) for run, result in results if result for text in result.get("warnings", [])]
     if warned:
         yield "Warnings:"
         yield ""
         yield from (f"- {catalog.label(experiment, run)}: {text}" for run, text in warned)
         yield ""
-    spent = f", {_duration(done)} on {_machines(done)}" if done else ""
-    yield f"`python -m reproduction {experiment.name}`: {len(done)} of {len(results)} runs{spent}."
+    spent = f", {_duration(known)} on {_machines(known)}" if known else ""
+    yield f"`python -m reproduction {experiment.name}`: {len(known)} of {len(results)} runs{spent}."
     yield ""
 
 

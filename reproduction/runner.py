@@ -8,6 +8,7 @@ import io
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -23,7 +24,8 @@ import torch
 from torch import nn
 
 import tsee
-from reproduction.experiments import METHODS, Catalog, Run, Table
+from reproduction.experiments import METHODS, Catalog, Run, Table, matches
+from reproduction.faithful import Rule, faithful_estimator
 from tsee.batches import steps_per_epoch
 from tsee.data import blocks
 from tsee.datasets import Split, load_coil100, load_digits, load_fashion, load_mnist
@@ -56,13 +58,24 @@ def progress(catalog: Catalog) -> list[str]:
     width = max(map(len, catalog.experiments), default=0)
     lines = []
     for name, experiment in catalog.experiments.items():
-        done = sum(read_result(catalog, run) is not None for run in experiment.runs)
+        done, faithful = (
+            f"{sum(read_result(catalog, run) is not None for run in runs):3} of {len(runs):3} runs"
+            for runs in (experiment.runs, experiment.faithful)
+        )
         what = f"{experiment.config['title']} ({experiment.config.get('paper', 'not in the paper')})"
-        lines.append(f"{name:{width}}  {done:3} of {len(experiment.runs):3} runs  {what}")
+        lines.append(f"{name:{width}}  {done}  {faithful} of the paper's method  {what}")
     return lines
 
 
-def run_experiments(catalog: Catalog, names: Sequence[str], say: Callable[[str], None]) -> None:
+def run_experiments(
+    catalog: Catalog,
+    names: Sequence[str],
+    say: Callable[[str], None],
+    *,
+    faithful: bool = False,
+    only: Table | None = None,
+    minutes: float | None = None,
+) -> None:
     """Execute the runs of the named experiments that have no result yet.
 
     Parameters
@@ -73,20 +86,29 @@ def run_experiments(catalog: Catalog, names: Sequence[str], say: Callable[[str],
         Names of experiments, or "all".
     say : callable
         Called with a line of text for each run.
+    faithful : bool
+        Execute the runs of the paper's own method instead of those of tsee's recipe.
+    only : dict, optional
+        Settings: only the runs that match them are executed.
+    minutes : float, optional
+        The time limit of a run of the paper's method, instead of the limit in the common config.
     """
     names = check_names(catalog, names)
     catalog.results.mkdir(exist_ok=True)
     for name in names:
         experiment = catalog.experiments[name]
-        for i, run in enumerate(experiment.runs, 1):
+        runs = [
+            run for run in (experiment.faithful if faithful else experiment.runs) if matches(only or {}, run.settings)
+        ]
+        for i, run in enumerate(runs, 1):
             # Read only now, because another process may have written it in the meantime.
             result, note = read_result(catalog, run), "kept"
             if result is None:
                 start = time.perf_counter()
-                result = _execute(catalog, run)
+                result = _execute(catalog, run, minutes)
                 note = f"{time.perf_counter() - start:.0f} s"
             label = catalog.label(experiment, run)
-            say(f"{i}/{len(experiment.runs)} {name}: {label}: {_headline(result)} ({note})")
+            say(f"{i}/{len(runs)} {name}: {label}: {_headline(result)} ({note})")
 
 
 def read_result(catalog: Catalog, run: Run) -> Table | None:
@@ -105,9 +127,15 @@ def read_result(catalog: Catalog, run: Run) -> Table | None:
     return result if file is None or (catalog.results / file).is_file() else None
 
 
-def _execute(catalog: Catalog, run: Run) -> Table:
+def _execute(catalog: Catalog, run: Run, minutes: float | None = None) -> Table:
     wanted = catalog.wanted[run.digest]
-    found = _time_networks(run) if run.settings.get("kind") == "speed" else _fit(catalog, run, wanted)
+    if run.settings.get("kind") == "speed":
+        found = _time_networks(run)
+    elif "arm" in run:
+        found = _fit_faithfully(catalog, run, wanted, minutes)
+    else:
+        estimator = METHODS[run.settings["method"]](**run.parameters, random_state=run.settings["seed"])
+        found = _fit(catalog, run, wanted, estimator)
     metrics = {measure: {"options": wanted[measure], **found["metrics"][measure]} for measure in wanted}
     result = {
         "settings": run.settings,
@@ -119,21 +147,37 @@ def _execute(catalog: Catalog, run: Run) -> Table:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
     _write(catalog.results / f"{run.name}.json", (_format(result) + "\n").encode())
+    shutil.rmtree(_unfinished(catalog, run), ignore_errors=True)
     return result
 
 
-def _fit(catalog: Catalog, run: Run, wanted: Table) -> Table:
+def _unfinished(catalog: Catalog, run: Run) -> Path:
+    """Where the state of a run is kept until it has a result."""
+    return catalog.folder / "unfinished" / run.name
+
+
+def _fit_faithfully(catalog: Catalog, run: Run, wanted: Table, minutes: float | None) -> Table:
+    """Fit by the paper's method for as long as the loss falls, within a time limit."""
+    settings = catalog.common.get("faithful", {})
+    state = _unfinished(catalog, run)
+    rule = Rule(**{**settings, **({} if minutes is None else {"minutes": minutes})}, note=state / "seconds")
+    parameters = {**run.parameters, "random_state": run.settings["seed"], "checkpoint": state}
+    return _fit(catalog, run, wanted, faithful_estimator(run.settings["method"], parameters, rule), rule)
+
+
+def _fit(catalog: Catalog, run: Run, wanted: Table, estimator: Any, rule: Rule | None = None) -> Table:
     data = _load(run.settings["data"])
-    estimator = METHODS[run.settings["method"]](**run.parameters, random_state=run.settings["seed"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # An interrupted fit returns what it has learned so far, which must not be kept as a result.
-        warnings.filterwarnings("error", ".*was interrupted", TrainingWarning)
+        # An interrupted fit returns what it has learned so far, which must not be kept as a result, unless it has ended
+        # by a rule.
+        warnings.filterwarnings("error" if rule is None else "ignore", ".*was interrupted", TrainingWarning)
         start = time.perf_counter()
         try:
             Y_train = estimator.fit_transform(data.x_train)
         except TrainingWarning:
             raise KeyboardInterrupt from None
+        training = {} if rule is None else {"training": rule.ended(estimator.history_["loss"], caught)}
         fitted = time.perf_counter()
         Y_test = estimator.transform(data.x_test)
         placed = time.perf_counter()
@@ -170,6 +214,7 @@ def _fit(catalog: Catalog, run: Run, wanted: Table) -> Table:
         "loss": estimator.history_["loss"][-1] if estimator.history_["loss"] else None,
         "seconds": {"fit": round(fitted - start, 2), "transform": round(placed - fitted, 3)},
         "warnings": [str(warning.message) for warning in caught],
+        **training,
     }
 
 

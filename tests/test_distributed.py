@@ -94,7 +94,7 @@ for network in (DeepNetwork(5, 2, (16, 16)), HighOrderNetwork(5, 2, 12, 10)):
         "weighted": lambda: sampled_loss(network(X[mine]), network(D[mine]), weights=1 + own[mine].abs().double()),
         "distance": lambda: distance_loss(network(X[mine]), T[mine]),
         "choice": lambda: choice_loss(network.hidden(X[mine]).log_softmax(1), near[mine], Q[mine]),
-        "pairwise": lambda: pairwise.loss(network, Batch({"inputs": X[mine]}, 0)),
+        "pairwise": lambda: pairwise.loss(network, pairwise.prepared(Batch({"inputs": X[mine]}, 0))),
     }
     for name, loss in losses.items():
         network.zero_grad()
@@ -119,6 +119,40 @@ def test_several_processes_have_the_gradient_of_one(tmp_path, peers):
             np.testing.assert_allclose(several[name][0], alone[name][0], rtol=1e-12)
             away = np.linalg.norm(several[name] - alone[name]) / np.linalg.norm(alone[name])
             assert away < 1e-10, (size, name, away)
+
+
+CONJUGATE = """
+import numpy as np
+from tsee.affinities import conditional_probabilities
+from tsee.networks import DeepNetwork
+from tsee.objectives import exemplar_loss
+from tsee.training.conjugate import ConjugateGradient
+
+def draw(*shape, seed):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+X, E = draw(60, 5, seed=1), draw(20, 5, seed=3)
+P = conditional_probabilities(draw(60, 20, seed=5).square(), 3.0)
+cuts = {1: [0, 60], 2: [0, 13, 60], 4: [0, 5, 30, 31, 60]}[size]
+mine = slice(cuts[rank], cuts[rank + 1])
+network = DeepNetwork(5, 2, (16, 16), generator=torch.Generator().manual_seed(0)).double()
+optimizer = ConjugateGradient(network.parameters())
+losses = [optimizer.step(lambda: exemplar_loss(network(X[mine]), network(E), P[mine])) for _ in range(3)]
+weights = torch.cat([p.detach().flatten() for p in network.parameters()]).numpy()
+np.savez(f"{sys.argv[1]}/{size}-{rank}.npz", losses=losses, weights=weights)
+"""
+
+
+def test_the_line_searches_of_several_processes_are_those_of_one(tmp_path, peers):
+    for size in (1, 2, 4):
+        peers.run(CONJUGATE, size, tmp_path)
+    alone = np.load(tmp_path / "1-0.npz")
+    assert alone["losses"][-1] < alone["losses"][0]
+    for size in (2, 4):
+        for rank in range(size):
+            several = np.load(tmp_path / f"{size}-{rank}.npz")
+            np.testing.assert_allclose(several["losses"], alone["losses"], rtol=1e-9)
+            np.testing.assert_allclose(several["weights"], alone["weights"], rtol=1e-6, atol=1e-8)
 
 
 EXEMPLARS = """

@@ -220,3 +220,15 @@ def test_what_is_put_before_a_network_is_multiplied_into_it(make):
         put_before(network, weight, bias)
         torch.testing.assert_close(network.double()(x), expected, rtol=1e-5, atol=1e-5)
     assert network.flat().config["n_inputs"] == 12
+
+
+@pytest.mark.parametrize("normalization", [None, "layer", "batch"])
+@pytest.mark.parametrize("activation", ["sigmoid", "relu"])
+def test_only_the_network_of_pt_sne_starts_from_its_weights(normalization, activation):
+    network = DeepNetwork(300, 2, (200, 400), normalization=normalization, activation=activation, generator=generator())
+    linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
+    published = normalization is None and activation == "sigmoid"
+    for layer in linear:
+        torch_deviation = (3 * layer.in_features) ** -0.5
+        assert float(layer.weight.detach().std()) == pytest.approx(0.1 if published else torch_deviation, rel=0.1)
+        assert layer.bias is None or bool((layer.bias == 0).all()) == published

@@ -27,6 +27,9 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "sigmoid": nn.Sigmoid,
 }
 NORMALIZATIONS = ("layer", "batch", None)
+# Of the weights that pt-SNE's published network starts from. With torch's, which are much smaller, layers of sigmoids,
+# which are flat, pass on next to nothing.
+PUBLISHED_DEVIATION = 0.1
 
 
 class Network(nn.Module):
@@ -117,7 +120,8 @@ class DeepNetwork(Network):
     n_places : int
         If not 0, a last hidden layer is so many places. 0 is the paper's network.
     generator : torch.Generator, optional
-        Draws the initial weights.
+        Draws the initial weights. They are torch's, except for sigmoid units without normalization, the network that
+        pt-SNE was published with: its weights have a standard deviation of 0.1, and its biases are 0.
 
     Examples
     --------
@@ -158,6 +162,10 @@ class DeepNetwork(Network):
             self._add_places(n_places, generator)
         # No bias at the end: a shift of the whole map changes no loss, so it would only drift.
         self.readout = _linear(n_places or width, n_components, generator, bias=False)
+        if activation == "sigmoid" and normalization is None:
+            with torch.no_grad():
+                for parameter in self.parameters():
+                    parameter.normal_(0, PUBLISHED_DEVIATION, generator=generator).mul_(parameter.ndim > 1)
 
     def hidden(self, x: Tensor) -> Tensor:
         units: Tensor = self.layers(x)

@@ -313,6 +313,16 @@ def test_settings_for_speed(run, folder, tmp_path):
     assert "pt-sne has no settings for speed" in result.stderr
 
 
+@pytest.mark.parametrize("method", ["dt-see", "hot-see", "pt-sne", "hot-sne"])
+def test_settings_of_the_paper(run, folder, tmp_path, method):
+    given = ["fit", folder / "flowers.csv", "--label", "kind", "-o", tmp_path / "model", "--max-epochs", "1", "--paper"]
+    run(*given, "--method", method, "--batch-size", "50")
+    model = tsee.load(tmp_path / "model")
+    assert (model.optimizer, model.n_inputs, model.normalization, model.batch_size) == ("cg", None, None, 50)
+    result = run(*given, "--fast", code=2)
+    assert "--fast and --paper" in result.stderr
+
+
 def test_a_full_disk_at_the_end_loses_nothing(run, folder, tmp_path, quick, monkeypatch):
     """The state of the fit stays until the model is safe."""
     monkeypatch.setattr("tsee.training.checkpoint.INTERVAL", 0.0)

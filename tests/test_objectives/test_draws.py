@@ -57,8 +57,8 @@ def test_every_draw_comes_from_the_generator_that_was_given(make, network, rows,
         for _ in range(2):
             form = make(points)
             batches.append(batch_of(form, rows))
-            losses.append(float(form.loss(network, batches[-1])))
-        later = float(form.loss(network, batches[-1]))
+            losses.append(float(form.loss(network, form.prepared(batches[-1]))))
+        later = float(form.loss(network, form.prepared(batches[-1])))
     assert torch.equal(torch.get_rng_state(), before)
     assert losses[0] == losses[1] != later
     for name, column in batches[0].columns.items():
@@ -115,7 +115,7 @@ def test_noise_is_its_formula_over_its_draws(network, rows, points, kind):
     form = noise_of(exemplars, 7)
     batch = batch_of(form, rows)
     state = form.generator.get_state()
-    found = form.loss(network, batch)
+    found = form.loss(network, form.prepared(batch))
     form.generator.set_state(state)
     drawn = form.draw(batch["near"].long(), batch["own"].long() if kind == "points" else None)
     for i in range(60):
@@ -137,4 +137,4 @@ def test_without_any_others_there_is_no_noise(network, rows):
     batch = batch_of(form, rows)
     near = network(exemplars.inputs)[batch["near"].long()]
     expected = noise_contrastive_loss(network(rows), near, near[:, :0], batch["probabilities"], 1.0)
-    torch.testing.assert_close(form.loss(network, batch), expected)
+    torch.testing.assert_close(form.loss(network, form.prepared(batch)), expected)

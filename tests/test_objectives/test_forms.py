@@ -71,13 +71,13 @@ def test_pairwise_is_its_formula(network, rows):
     form = Pairwise(5.0, CPU)
     assert form.columns(rows, slice(0, 60)) == {}
     expected = pairwise_loss(network(rows), joint_probabilities(rows, 5.0))
-    torch.testing.assert_close(form.loss(network, batch_of(form, rows)), expected)
+    torch.testing.assert_close(form.loss(network, form.prepared(batch_of(form, rows))), expected)
 
 
 def test_full_is_its_formula_from_the_precisions_it_keeps(network, rows, exemplars):
     form = Full(exemplars, 0, 5.0, CPU)
     chosen = torch.tensor([3, 10, 40, 41])
-    found = form.loss(network, batch_of(form, rows, chosen=chosen))
+    found = form.loss(network, form.prepared(batch_of(form, rows, chosen=chosen)))
     own = own_of(exemplars)
     squared = (rows.double()[:, None] - exemplars.inputs.double()).square().sum(2)
     squared[own >= 0, own[own >= 0]] = torch.inf
@@ -124,8 +124,8 @@ def test_noise_estimates_the_full_normalizer(network, rows):
     full = Full(exemplars, 0, 3.0, CPU)
     few, all_of = batch_of(form, rows), batch_of(full, rows)
     with torch.no_grad():
-        found = torch.stack([form.loss(network, few) for _ in range(300)])
-        expected = full.loss(network, all_of)
+        found = torch.stack([form.loss(network, form.prepared(few)) for _ in range(300)])
+        expected = full.loss(network, full.prepared(all_of))
     # 29 of 30 are near, and the one that is left is drawn with weight 1: only probabilities that were cut differ.
     assert (found.max() - found.min()) < 1e-6
     assert abs(float(found.mean() - expected)) < 0.05
@@ -161,7 +161,7 @@ def test_sampled_is_its_formula_in_each_epoch(network, rows, exemplars):
     batch = batch_of(form, rows, epoch=23)  # the draws of 20 epochs repeat
     others = exemplars.inputs[batch["drawn"][:, 3].long()]
     expected = sampled_loss(network(rows), network(others), exaggeration=1.5)
-    torch.testing.assert_close(form.loss(network, batch), expected)
+    torch.testing.assert_close(form.loss(network, form.prepared(batch)), expected)
 
 
 def test_jitter_is_in_proportion_to_the_distance_from_the_drawn_exemplar(rows, exemplars):

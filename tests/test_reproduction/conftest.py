@@ -21,6 +21,14 @@ data = "digits"
 method = ["pt-sne", "hot-see"]
 batch_size = [200, 400]
 
+[[faithful]]
+data = "digits"
+method = "hot-see"
+batch_size = 400
+n_exemplars = 50
+n_factors = 20
+n_hidden = 10
+
 [[table]]
 measure = "knn"
 where = { part = "test", k = 1 }
@@ -72,6 +80,12 @@ kmeans_iterations = 1
 when = { batch_size = { at_least = 400 } }
 learning_rate = 0.02
 
+[faithful]
+minutes = 5
+epochs = 2
+batches = 6
+fall = 0.1
+
 [measures.knn]
 k = [1, 3]
 
@@ -118,7 +132,11 @@ def pretend():
 
 def write_results(catalog, value=lambda run: 7.0, skip=lambda run: False):
     catalog.results.mkdir(exist_ok=True)
-    runs = {run.digest: run for experiment in catalog.experiments.values() for run in experiment.runs}
+    runs = {
+        run.digest: run
+        for experiment in catalog.experiments.values()
+        for run in [*experiment.runs, *experiment.faithful]
+    }
     for run in runs.values():
         if skip(run):
             continue

@@ -7,24 +7,26 @@ from reproduction.experiments import read_catalog
 
 # For each kind of check: values by method, and the verdict.
 CLAIMS = [
-    ({"check": "below", "limit": 10}, {"a": [1, 9]}, "agrees"),
-    ({"check": "below", "limit": 10}, {"a": [1, 10]}, "differs"),
-    ({"check": "range", "at_least": 5}, {"a": [1, 9]}, "agrees"),
-    ({"check": "range", "at_most": 5}, {"a": [1, 9]}, "differs"),
-    ({"check": "steadier"}, {"a": [1, 2], "b": [1, 5]}, "agrees"),
-    ({"check": "steadier"}, {"a": [1, 6], "b": [1, 5]}, "differs"),
-    ({"check": "better", "by": ["k"]}, {"a": [1, 2], "b": [2, 3]}, "agrees"),
-    ({"check": "better", "by": ["k"]}, {"a": [1, 4], "b": [2, 3]}, "partly"),
-    ({"check": "better", "by": ["k"], "higher_is_better": True}, {"a": [1, 2], "b": [2, 3]}, "differs"),
-    ({"check": "near", "by": ["k"], "within": 0.4}, {"a": [1, 2], "b": [1.3, 2]}, "agrees"),
-    ({"check": "near", "by": ["k"], "within": 0.4}, {"a": [1, 2], "b": [1.5, 2]}, "partly"),
-    ({"check": "ratio", "paper": 2.5, "within": 0.2}, {"a": [2.4]}, "agrees"),
+    ({"check": "below", "limit": 10}, {"a": [1, 9]}, "holds"),
+    ({"check": "below", "limit": 10}, {"a": [1, 10]}, "does not hold"),
+    ({"check": "range", "at_least": 5}, {"a": [1, 9]}, "holds"),
+    ({"check": "range", "at_most": 5}, {"a": [1, 9]}, "does not hold"),
+    ({"check": "steadier"}, {"a": [1, 2], "b": [1, 5]}, "holds"),
+    ({"check": "steadier"}, {"a": [1, 6], "b": [1, 5]}, "does not hold"),
+    ({"check": "better", "by": ["k"]}, {"a": [1, 2], "b": [2, 3]}, "holds"),
+    ({"check": "better", "by": ["k"]}, {"a": [1, 4], "b": [2, 3]}, "holds in part"),
+    ({"check": "better", "by": ["k"], "higher_is_better": True}, {"a": [1, 2], "b": [2, 3]}, "does not hold"),
+    ({"check": "near", "by": ["k"], "within": 0.4}, {"a": [1, 2], "b": [1.3, 2]}, "holds"),
+    ({"check": "near", "by": ["k"], "within": 0.4}, {"a": [1, 2], "b": [1.5, 2]}, "holds in part"),
+    ({"check": "ratio", "paper": 2.5, "within": 0.2}, {"a": [2.4]}, "holds"),
     ({"check": "ratio", "paper": 2.5, "within": 0.2}, {"a": [3]}, "better"),
-    ({"check": "ratio", "paper": 2.5, "within": 0.2}, {"a": [2]}, "differs"),
-    ({"check": "below", "limit": 10}, {"a": [1, None]}, "agrees so far"),
-    ({"check": "below", "limit": 10}, {"a": [None]}, "–"),
-    ({"check": "range", "at_least": 5}, {"a": [1, 9, None]}, "–"),
-    ({"check": "steadier"}, {"a": [1, None], "b": [1, 5]}, "–"),
+    ({"check": "ratio", "paper": 2.5, "within": 0.2}, {"a": [2]}, "does not hold"),
+    ({"check": "below", "limit": 10}, {"a": [1, None]}, "holds so far"),
+    ({"check": "below", "limit": 10}, {"a": [None]}, "not run"),
+    ({"check": "range", "at_least": 5}, {"a": [1, 9, None]}, "not run"),
+    ({"check": "steadier"}, {"a": [1, None], "b": [1, 5]}, "not run"),
+    ({"check": "steadier"}, {"a": [1], "b": [5]}, "not run"),
+    ({"check": "range", "at_most": 5}, {"a": [1]}, "not run"),
 ]
 
 
@@ -47,7 +49,13 @@ def test_checks(folder, claim, values, word):
 
 @pytest.mark.parametrize(
     "errors, word",
-    [([90, 0.5], "agrees"), ([98.5, 0.4], "agrees"), ([99.9, 9], "differs"), ([90, 9], "partly"), ([90, 0], "agrees")],
+    [
+        ([90, 0.5], "holds"),
+        ([98.5, 0.4], "holds"),
+        ([99.9, 9], "does not hold"),
+        ([90, 9], "holds in part"),
+        ([90, 0], "holds"),
+    ],
 )
 def test_cells_are_compared_within_the_tolerance(folder, pretend, errors, word):
     catalog = read_catalog(folder)
@@ -69,3 +77,14 @@ def test_a_cell_is_the_mean_over_seeds_and_never_over_anything_else(folder, pret
     table = {**experiment.config["table"][0], "where": {"part": "test"}}
     with pytest.raises(ValueError, match="must describe one cell"):
         list(cells(records, table))
+
+
+def test_a_verdict_says_if_a_time_limit_ended_one_of_its_runs(folder):
+    catalog = read_catalog(folder)
+    records = [{"measure": "knn", "method": "a", "value": 3, "short": short} for short in (False, True)]
+    claim = {"check": "below", "limit": 10, "measure": "knn", "where": {"method": "a"}}
+    experiment = catalog.experiments["tiny"]
+    assert judge(catalog, experiment, records, claim).word == "holds so far"
+    assert judge(catalog, experiment, records[:1], claim).word == "holds"
+    assert judge(catalog, experiment, records, {**claim, "limit": 2}).word == "undecided"
+    assert judge(catalog, experiment, records[:1], {**claim, "limit": 2}).word == "does not hold"

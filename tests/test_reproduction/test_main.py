@@ -11,8 +11,8 @@ def test_list(folder, command):
     result = command("--list", "--folder", folder)
     assert result.exit_code == 0
     assert result.output.splitlines() == [
-        "tiny     0 of   4 runs  Tiny (table 0)",
-        "other    0 of   1 runs  Other (not in the paper)",
+        "tiny     0 of   4 runs    0 of   1 runs of the paper's method  Tiny (table 0)",
+        "other    0 of   1 runs    0 of   0 runs of the paper's method  Other (not in the paper)",
     ]
 
 

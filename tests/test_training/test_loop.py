@@ -50,6 +50,26 @@ def test_the_loss_falls_and_is_recorded(optimizer):
     assert not network.training
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "cg"])
+def test_a_batch_is_prepared_once_however_often_its_loss_is_evaluated(optimizer):
+    network, loss_of = problem()
+    prepared, evaluated = [], []
+
+    def prepare(batch):
+        prepared.append(batch)
+        return Batch(batch.columns | {"number": torch.tensor([len(prepared)])}, batch.epoch)
+
+    def counted(net, batch):
+        evaluated.append(int(batch["number"]))
+        return loss_of(net, batch)
+
+    run(network, counted, n_steps=5, n_epochs=3, optimizer=optimizer, prepare=prepare)
+    assert len(prepared) == 15
+    assert evaluated == sorted(evaluated)
+    assert set(evaluated) == set(range(1, 16))
+    assert (len(evaluated) > 30) == (optimizer == "cg")
+
+
 def test_an_interrupt_keeps_what_was_learned():
     network, loss_of = problem()
     calls = 0

@@ -31,6 +31,9 @@ __all__ = ["fit"]
     help="Method, by its name in the paper.",
 )
 @click.option("--fast", is_flag=True, help="Settings for speed: a smaller network and a shorter layout.")
+@click.option(
+    "--paper", is_flag=True, help="Settings of the paper, and no others; parameters given here override them."
+)
 @click.option("--map", "map_", type=PATH, metavar="OUT", help="Also write the map of DATA, as transform does.")
 @click.option("--resume", is_flag=True, help="Continue a stopped fit from the state that it left in --checkpoint.")
 @read_options
@@ -40,6 +43,7 @@ def fit(
     output: Path,
     method: str,
     fast: bool,
+    paper: bool,
     map_: Path | None,
     resume: bool,
     options: ReadOptions,
@@ -63,7 +67,7 @@ def fit(
     from tsee.persistence import check_target
     from tsee.serving import check_map_path, place_table
 
-    estimator = make_estimator(method, given, fast=fast, verbose=not quiet)
+    estimator = make_estimator(method, given, fast=fast, paper=paper, verbose=not quiet)
     _check_resume(estimator.checkpoint, resume)
     check_target(output)
     with joined_peers(), options.open(data) as table:

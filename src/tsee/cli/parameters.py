@@ -127,7 +127,9 @@ class _ParameterOption(click.Option):
         return value
 
 
-def make_estimator(method: str, given: dict[str, str | None], *, fast: bool = False, **fixed: Any) -> Any:
+def make_estimator(
+    method: str, given: dict[str, str | None], *, fast: bool = False, paper: bool = False, **fixed: Any
+) -> Any:
     """Make the estimator of a method, with the parameters whose options were given.
 
     Parameters
@@ -138,6 +140,8 @@ def make_estimator(method: str, given: dict[str, str | None], *, fast: bool = Fa
         The text of each option, None if it was not given.
     fast : bool
         Use the method's settings for speed instead of the defaults.
+    paper : bool
+        Use the settings of the paper instead of the defaults.
     fixed : dict
         Parameters that have no option.
     """
@@ -151,7 +155,10 @@ def make_estimator(method: str, given: dict[str, str | None], *, fast: bool = Fa
     estimator = ESTIMATORS[method]
     if fast and not hasattr(estimator, "fast"):
         raise click.UsageError(f"{method} has no settings for speed: leave out --fast, which dt-see and hot-see have.")
-    return (estimator.fast if fast else estimator)(**values, **fixed)
+    if fast and paper:
+        raise click.UsageError("--fast and --paper are different settings: leave out one of them.")
+    make = estimator.fast if fast else estimator.paper if paper else estimator
+    return make(**values, **fixed)
 
 
 @functools.cache

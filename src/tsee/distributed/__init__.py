@@ -19,6 +19,7 @@ from tsee.distributed.collectives import (
     all_max,
     all_offset,
     all_sum,
+    all_sum_together,
     all_sum_with_gradient,
     broadcast,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "all_max",
     "all_offset",
     "all_sum",
+    "all_sum_together",
     "all_sum_with_gradient",
     "broadcast",
     "joined_peers",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -22,6 +22,7 @@ __all__ = [
     "all_max",
     "all_offset",
     "all_sum",
+    "all_sum_together",
     "all_sum_with_gradient",
     "broadcast",
 ]
@@ -38,6 +39,15 @@ def all_sum(values: int | Tensor) -> int | Tensor:
     if isinstance(values, Tensor):
         return _reduced(values, dist.ReduceOp.SUM)
     return int(_reduced(torch.tensor(values), dist.ReduceOp.SUM))
+
+
+def all_sum_together(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The sums over all processes of several tensors of one type, in one message; no gradient passes."""
+    if world_size() == 1:
+        return list(tensors)
+    sums = all_sum(torch.cat([values.reshape(-1) for values in tensors]))
+    parts = sums.split([values.numel() for values in tensors])
+    return [part.view_as(values) for part, values in zip(parts, tensors, strict=True)]
 
 
 def all_max(value: float) -> float:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from tsee.data import check_rows
 from tsee.estimators.base import ParametricMap
+from tsee.estimators.paper import PaperSettings
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
 from tsee.metric import compares_features, metric_of
@@ -52,7 +53,7 @@ EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
 PLACES_STEPS = 2700
 
 
-class ExemplarMap(ParametricMap):
+class ExemplarMap(PaperSettings, ParametricMap):
     """Keeps the probabilities of neighboring the exemplars (equations 8 to 12)."""
 
     _n_batches = 32

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tsee.batches import smallest_batch
 from tsee.distributed import all_sum
 from tsee.estimators.base import ParametricMap
+from tsee.estimators.paper import PaperSettings
 from tsee.exemplars import Exemplars
 from tsee.metric import metric_of
 from tsee.objectives import Pairwise
@@ -13,7 +14,7 @@ from tsee.training.plan import Plan, resolve_perplexity
 __all__ = ["PairwiseMap"]
 
 
-class PairwiseMap(ParametricMap):
+class PairwiseMap(PaperSettings, ParametricMap):
     """Keeps the probabilities of neighboring among the rows of each mini-batch (equations 1 to 6)."""
 
     _n_batches = 8  # few and large: a row's neighbors must be in its batch

@@ -1,8 +1,9 @@
 """The losses, one form per file: what to keep for each row, and the loss of a batch.
 
-Every form has the same two methods. ``columns(inputs, rows)`` is called with consecutive blocks of rows and returns
-what the loss needs for each row besides its inputs. ``loss(network, batch)`` is the loss of a batch of rows with these
-columns. ``perplexity`` is the perplexity that took effect.
+Every form has the same three methods. ``columns(inputs, rows)`` is called with consecutive blocks of rows and returns
+what the loss needs for each row besides its inputs. ``prepared(batch)`` takes a batch of rows with these columns and
+returns what does not depend on the network. ``loss(network, batch)`` is the loss of a batch that was prepared; a line
+search evaluates it many times. ``perplexity`` is the perplexity that took effect.
 """
 
 from typing import Protocol
@@ -45,6 +46,10 @@ class Objective(Protocol):
         """What the loss needs for each row of a block, besides its inputs."""
         ...
 
+    def prepared(self, batch: Batch) -> Batch:
+        """What the loss of a batch needs, computed once for all evaluations. A collective."""
+        ...
+
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
-        """The loss of a batch."""
+        """The loss of a batch that was prepared. A collective."""
         ...

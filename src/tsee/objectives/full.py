@@ -11,13 +11,15 @@ from tsee.data import blocks_in_cache
 from tsee.distributed import all_sum, all_sum_with_gradient
 from tsee.exemplars import Exemplars
 from tsee.metric import exclude_from
-from tsee.objectives.embedding import embed_together
+from tsee.objectives.embedding import embed_in_parts
 from tsee.objectives.kernels import dense_pairs, entropy_term
 
 __all__ = ["Full", "exemplar_loss"]
 
 
-def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None = None) -> Tensor:
+def exemplar_loss(
+    Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None = None, negative_entropy: Tensor | None = None
+) -> Tensor:
     r"""KL divergence from points to exemplars, the objective of dt-SEE and hot-SEE (equations 9 to 12).
 
     .. math:: \ell = \sum_{i=1}^{n} \sum_{j=1}^{z} p_{j|i} \log \frac{p_{j|i}}{q_{j|i}}, \qquad
@@ -33,10 +35,13 @@ def exemplar_loss(Y: Tensor, V: Tensor, P: Tensor, own: Tensor | None = None) ->
         Each row sums to 1 (equation 8), and is divided by n here (equation 9).
     own : Tensor of shape (n,), optional
         For each point the exemplar that is the point itself, or -1: such a pair does not count.
+    negative_entropy : Tensor of shape (), optional
+        The sum of p log p for these points, if it is known.
     """
     pull, z = dense_pairs(Y, V, P, own)
     n = all_sum(len(Y))
-    return all_sum_with_gradient(entropy_term(P, n) + pull / n) + all_sum_with_gradient(z).log()
+    constant = entropy_term(P, n) if negative_entropy is None else negative_entropy
+    return all_sum_with_gradient(constant + pull / n) + all_sum_with_gradient(z).log()
 
 
 class Full:
@@ -72,13 +77,19 @@ class Full:
             beta[part] = precisions(distances, self.perplexity).cpu()
         return {"beta": beta} if own is None else {"beta": beta, "own": own.int()}
 
+    def prepared(self, batch: Batch) -> Batch:
+        """The probabilities of the batch, their entropy, and the rows of one pass: the batch and all exemplars."""
+        own = batch["own"].long() if "own" in batch else None
+        rows = batch["inputs"].to(self.device)
+        distances = self._distances(rows, own)
+        P = gaussian(distances, batch["beta"].to(distances.device)).to(device=self.device, dtype=rows.dtype)
+        columns = {"P": P, "rows": torch.cat([rows, self.inputs]), "entropy": entropy_term(P, all_sum(len(P)))}
+        return Batch(columns if own is None else columns | {"own": own.to(self.device)}, batch.epoch)
+
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
         """Equation 12."""
-        own = batch["own"].long() if "own" in batch else None
-        Y, V = embed_together(network, batch["inputs"].to(self.device), self.inputs)
-        distances = self._distances(batch["inputs"], own)
-        P = gaussian(distances, batch["beta"].to(distances.device)).to(device=self.device, dtype=Y.dtype)
-        return exemplar_loss(Y, V, P, None if own is None else own.to(self.device))
+        Y, V = embed_in_parts(network, batch["rows"], len(batch))
+        return exemplar_loss(Y, V, batch["P"], batch.columns.get("own"), batch["entropy"])
 
     def _distances(self, inputs: Tensor, own: Tensor | None) -> Tensor:
         """Squared distances minus a constant per row, on which probabilities do not depend: (rows, exemplars)."""

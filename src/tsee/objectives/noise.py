@@ -8,7 +8,7 @@ from torch.nn.functional import embedding
 
 from tsee.batches import Batch, Columns
 from tsee.distributed import all_sum, all_sum_with_gradient
-from tsee.objectives.embedding import embed_together
+from tsee.objectives.embedding import embed_in_parts
 from tsee.objectives.kernels import entropy_term, squared_distances
 from tsee.objectives.neighborhoods import Neighborhoods
 
@@ -85,19 +85,22 @@ class Noise:
         columns |= self.neighborhoods.seen_columns(inputs)
         return columns if own is None else {**columns, "own": own.int()}
 
-    def loss(self, network: nn.Module, batch: Batch) -> Tensor:
-        """The noise-contrastive form of equation 12."""
+    def prepared(self, batch: Batch) -> Batch:
+        """The noise of the batch, and the rows of one pass: the batch, and each exemplar that it uses once."""
         near = batch["near"].long()
         noise = self.draw(near, batch["own"].long() if "own" in batch else None)
         used, place = torch.unique(torch.cat([near, noise], 1), return_inverse=True)
-        exemplars = self.neighborhoods.seen[used].to(self.device)
-        Y, V = embed_together(network, batch["inputs"].to(self.device), exemplars)
+        rows = torch.cat([batch["inputs"], self.neighborhoods.seen[used]])
+        columns = {"place": place, "rows": rows, "probabilities": batch["probabilities"]}
+        return Batch({name: values.to(self.device) for name, values in columns.items()}, batch.epoch)
+
+    def loss(self, network: nn.Module, batch: Batch) -> Tensor:
+        """The noise-contrastive form of equation 12."""
+        Y, V = embed_in_parts(network, batch["rows"], len(batch))
         # Unlike indexing, the gradient of `embedding` is summed in the same order every time.
-        positions = embedding(place.to(self.device), V)  # (rows, z_e + z_n, h)
-        k = near.shape[1]
-        return noise_contrastive_loss(
-            Y, positions[:, :k], positions[:, k:], batch["probabilities"].to(self.device), self.weight
-        )
+        positions = embedding(batch["place"], V)  # (rows, z_e + z_n, h)
+        k = batch["probabilities"].shape[1]
+        return noise_contrastive_loss(Y, positions[:, :k], positions[:, k:], batch["probabilities"], self.weight)
 
     def draw(self, near: Tensor, own: Tensor | None) -> Tensor:
         """Exemplars drawn uniformly, with replacement, from those that are neither near nor the row itself.

@@ -15,7 +15,7 @@ from tsee.objectives.kernels import dense_pairs
 __all__ = ["Pairwise", "pairwise_loss"]
 
 
-def pairwise_loss(Y: Tensor, P: Tensor) -> Tensor:
+def pairwise_loss(Y: Tensor, P: Tensor, negative_entropy: Tensor | None = None) -> Tensor:
     r"""KL divergence over the pairs of a batch, the objective of pt-SNE and hot-SNE (equations 4 to 6).
 
     .. math:: \ell = \sum_{i \ne j} p_{ij} \log \frac{p_{ij}}{q_{ij}}, \qquad
@@ -27,11 +27,17 @@ def pairwise_loss(Y: Tensor, P: Tensor) -> Tensor:
         The positions of the batch on the map; of several processes, each gives those of its own rows.
     P : Tensor of shape (n, n)
         Joint probabilities, zero on the diagonal, summing to 1 (equation 3); the lines of the process's own rows.
+    negative_entropy : Tensor of shape (), optional
+        The sum of p log p over these lines, if it is known.
     """
     start, _ = all_offset(len(Y))
     pull, z = dense_pairs(Y, all_gather(Y), P, torch.arange(start, start + len(Y), device=Y.device))
-    negative_entropy = sum(torch.xlogy(P[rows], P[rows]).sum() for rows in blocks_in_cache(*P.shape))
-    return all_sum_with_gradient(negative_entropy + pull) + all_sum_with_gradient(z).log()
+    constant = _negative_entropy(P) if negative_entropy is None else negative_entropy
+    return all_sum_with_gradient(constant + pull) + all_sum_with_gradient(z).log()
+
+
+def _negative_entropy(P: Tensor) -> Tensor:
+    return torch.stack([torch.xlogy(P[rows], P[rows]).sum() for rows in blocks_in_cache(*P.shape)]).sum()
 
 
 class Pairwise:
@@ -53,7 +59,12 @@ class Pairwise:
     def columns(self, inputs: Tensor, rows: slice) -> Columns:
         return {}
 
+    def prepared(self, batch: Batch) -> Batch:
+        """The probabilities of the pairs of the batch, and their entropy."""
+        rows = batch["inputs"].to(self.device)
+        P = joint_probabilities(rows, self.perplexity, self.metric)
+        return Batch({"rows": rows, "P": P, "entropy": _negative_entropy(P)}, batch.epoch)
+
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
         """Equation 6 for the rows of a batch."""
-        rows = batch["inputs"].to(self.device)
-        return pairwise_loss(network(rows), joint_probabilities(rows, self.perplexity, self.metric))
+        return pairwise_loss(network(batch["rows"]), batch["P"], batch["entropy"])

@@ -104,6 +104,10 @@ class Sampled:
         columns = {"drawn": drawn, **self.neighborhoods.seen_columns(inputs)}
         return columns if own is None else {**columns, "own": own.int()}
 
+    def prepared(self, batch: Batch) -> Batch:
+        """The batch as it is: all that is left to do is to add noise."""
+        return batch
+
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
         """An estimate of equation 12, with the attraction exaggerated."""
         drawn = batch["drawn"][:, batch.epoch % self.n_draws].long()

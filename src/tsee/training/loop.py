@@ -26,6 +26,7 @@ def train(
     learning_rate: float,
     generator: torch.Generator,
     number: int = 0,
+    prepare: Callable[[Batch], Batch] = lambda batch: batch,
     before_step: Callable[[float], None] = lambda progress: None,
     after_step: Callable[[Run], None] = lambda run: None,
     verbose: bool = False,
@@ -42,7 +43,7 @@ def train(
     run : Run
         The network, and where its training stands.
     loss_of : callable
-        The loss of a batch.
+        The loss of a batch that was prepared.
     store : Store
         The rows.
     learning_rate : float
@@ -52,6 +53,8 @@ def train(
         step do not depend on anything that came before.
     number : int
         Makes the draws of two trainings differ.
+    prepare : callable
+        Called once with each batch, for what all evaluations of its loss share.
     before_step : callable
         Called before each step with the share of all steps that have been taken.
     after_step : callable
@@ -61,7 +64,7 @@ def train(
     """
     network = run.network
     network.train()
-    batch: Batch | None = None
+    ready: Batch | None = None
     with progress_bar(run.n_steps * run.n_epochs, "training", "step", verbose=verbose) as bar:
         bar.update(run.steps_done)
         try:
@@ -70,7 +73,9 @@ def train(
                     before_step(run.progress)
                     run.rate = scheduled_rate(run.steps_done, run.n_steps * run.n_epochs, learning_rate)
                     seed = seed_of(store.seed, rank(), number, run.steps_done)
-                    loss = run.optimizer.step(_seeded(network, loss_of, batch, generator, seed), run.rate)
+                    generator.manual_seed(seed)
+                    ready = prepare(batch)
+                    loss = run.optimizer.step(_seeded(network, loss_of, ready, generator, seed), run.rate)
                     if not run.is_sound(loss):
                         run.roll_back(loss)
                         return False
@@ -83,9 +88,9 @@ def train(
                 run.end_epoch()
                 bar.set_postfix(epoch=f"{run.epoch}/{run.n_epochs}", loss=f"{run.loss[-1]:.4f}")
                 after_step(run)
-            if batch is not None:  # the last weights are good if their loss is
+            if ready is not None:  # the last weights are good if their loss is
                 with torch.no_grad():
-                    loss = float(loss_of(network, batch))
+                    loss = float(loss_of(network, ready))
                 if not run.is_sound(loss):
                     run.roll_back(loss)
                     return False

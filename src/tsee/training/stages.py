@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from tsee.batches import Store
+from tsee.batches import Batch, Store
 from tsee.distributed import all_interrupted, all_sum, broadcast, rank
 from tsee.exceptions import TrainingWarning, warn
 from tsee.exemplars import choose_centers
@@ -57,12 +57,15 @@ class Session:
         Where the state is kept.
     resumed : State or None
         Where an earlier fit stopped.
+    watch : callable or None
+        Called after each step with its run. A KeyboardInterrupt that it raises ends training with what was learned.
     """
 
     plan: Plan
     store: Store
     checkpoint: Checkpoint | None = None
     resumed: State | None = None
+    watch: Callable[[Run], None] | None = None
 
     @contextmanager
     def resuming(self) -> Iterator[None]:
@@ -83,6 +86,7 @@ class Session:
         number: int,
         n_epochs: int,
         refined: bool,
+        prepare: Callable[[Batch], Batch] = lambda batch: batch,
         before_step: Callable[[float], None] = lambda progress: None,
     ) -> History:
         """Train the map's network in place, for a stage, and return the history with its epochs."""
@@ -102,6 +106,8 @@ class Session:
             if self.checkpoint is not None and self.checkpoint.is_due():
                 positions = None if fitted.exemplars is None else fitted.exemplars.positions
                 self.checkpoint.write(State(stage, run.state(), before, fitted.placement, positions))
+            if self.watch is not None:
+                self.watch(run)
 
         complete = train(
             run,
@@ -110,6 +116,7 @@ class Session:
             learning_rate=plan.learning_rate,
             generator=plan.draws,
             number=number,
+            prepare=prepare,
             before_step=before_step,
             after_step=keep,
             verbose=plan.verbose,
@@ -158,6 +165,7 @@ class Train:
             number=0,
             n_epochs=self.n_epochs,
             refined=False,
+            prepare=self.objective.prepared,
             before_step=flatten,
         )
         return replace(fitted, network=_flat(network), history=history)

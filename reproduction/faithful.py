@@ -1,0 +1,151 @@
+"""The paper's own method: its settings, and how long it trains.
+
+The paper does not say how long it trains. A run here trains as long as its loss still falls, within a time limit: it
+ends when the mean loss of the last epochs is hardly below the mean loss of as many epochs before them.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tsee.estimators import METHODS
+from tsee.estimators.paper import PAPER
+from tsee.fitted import FittedMap
+from tsee.training.plan import Plan
+from tsee.training.run import Run as Training
+from tsee.training.stages import Session, Stage
+
+__all__ = ["ARM", "Rule", "faithful_estimator", "faithful_settings"]
+
+# The value of the setting "arm" of such a run.
+ARM = "paper"
+# More epochs than any run takes: the rule ends it.
+EPOCHS = 10_000
+# Seconds between two notes of the time that a run has taken, so that it can be resumed.
+INTERVAL = 10.0
+
+
+def faithful_settings(chosen: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run of the paper's method: all of the paper's, and what a grid chose."""
+    given = {name: value for name, value in chosen.items() if name not in ("data", "method", "seed")}
+    estimator = METHODS[chosen["method"]].paper(**given)
+    parameters = {name: value for name, value in estimator.get_params().items() if name in PAPER or name in given}
+    del parameters["max_epochs"]  # the rule decides
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}
+    named = {name: "none" if value is None else value for name, value in plain.items()}
+    return {"arm": ARM, "seed": 0, **chosen, **named}
+
+
+@dataclass
+class Rule:
+    """When training ends: the loss no longer falls, or the time is up.
+
+    Parameters
+    ----------
+    minutes : float
+        The time limit, in minutes of the processor for each thread: on a busy machine, every run gets the same.
+    epochs, batches : int
+        The losses of this many epochs, or of the epochs of this many batches if those are more, are compared with the
+        losses of as many before them.
+    fall : float
+        The share by which they must be lower for training to go on.
+    note : path, optional
+        A file that keeps the time that was taken, for a run that is resumed.
+
+    Attributes
+    ----------
+    reason : {"loss", "time", "divergence"} or None
+        What ended training.
+    steps : int
+        The batches that were trained on.
+    """
+
+    minutes: float
+    epochs: int = 5
+    batches: int = 100
+    fall: float = 0.002
+    note: Path | None = None
+    reason: str | None = None
+    steps: int = 0
+    _before: float = field(default=0.0, init=False)
+    _start: float = field(default=math.nan, init=False)
+    _noted: float = field(default=0.0, init=False)
+
+    def start(self) -> None:
+        """Training begins, or goes on."""
+        if self.note is not None and self.note.exists():
+            self._before = float(self.note.read_text())
+        self._start = time.process_time()
+
+    @property
+    def seconds(self) -> float:
+        """The processor's time that training has taken, for each thread, with the time before it was resumed."""
+        return self._before + (time.process_time() - self._start) / torch.get_num_threads()
+
+    def watch(self, training: Training) -> None:
+        """Called after each step; ends training by a KeyboardInterrupt, which keeps what was learned."""
+        self.steps = training.steps_done
+        if training.step == 0 and not self.falls(training.loss, training.n_steps):
+            self.reason = "loss"
+        elif self.seconds > 60 * self.minutes:
+            self.reason = "time"
+        if self.note is not None and self.seconds - self._noted > INTERVAL:
+            self._noted = self.seconds
+            self.note.write_text(f"{self.seconds:.1f}")
+        if self.reason is not None:
+            raise KeyboardInterrupt
+
+    def ended(self, losses: Sequence[float], caught: Sequence[warnings.WarningMessage]) -> dict[str, Any]:
+        """What ended training and when, for the result. Raises KeyboardInterrupt if neither rule nor loss ended it."""
+        if self.reason is None and any("diverged" in str(warning.message) for warning in caught):
+            self.reason = "divergence"
+        if self.reason is None:
+            raise KeyboardInterrupt
+        return {
+            "ended by": self.reason,
+            "minutes": round(self.seconds / 60, 1),
+            "limit": self.minutes,
+            "steps": self.steps,
+            "losses": [round(loss, 4) for loss in losses],
+        }
+
+    def falls(self, losses: Sequence[float], n_steps: int) -> bool:
+        """Whether the losses of the epochs so far, of ``n_steps`` batches each, still fall; yes if they are few."""
+        window = max(self.epochs, math.ceil(self.batches / n_steps))
+        if len(losses) < 2 * window:
+            return True
+        before, last = statistics.fmean(losses[-2 * window : -window]), statistics.fmean(losses[-window:])
+        return before - last > self.fall * abs(before)
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A stage of training that a rule may end."""
+
+    stage: Stage
+    rule: Rule
+
+    def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
+        self.rule.start()
+        return self.stage.run(fitted, number, replace(session, watch=self.rule.watch))
+
+
+def faithful_estimator(method: str, parameters: dict[str, Any], rule: Rule) -> Any:
+    """The estimator of a method with the paper's settings, whose training ends by a rule."""
+    cls = METHODS[method]
+
+    def stages(self: Any, objective: Any, plan: Plan) -> list[Stage]:
+        (stage,) = cls._stages(self, objective, plan)
+        return [_Watched(stage, rule)]
+
+    watched: Any = type(cls.__name__, (cls,), {"_stages": stages})
+    return watched.paper(**{"max_epochs": EPOCHS, **parameters})
