@@ -64,7 +64,7 @@ import numpy as np
 from tsee.affinities import conditional_probabilities
 from tsee.batches import Batch
 from tsee.networks import DeepNetwork, HighOrderNetwork
-from tsee.objectives import Pairwise, distance_loss, exemplar_loss, noise_contrastive_loss, sampled_loss
+from tsee.objectives import Pairwise, choice_loss, distance_loss, exemplar_loss, noise_contrastive_loss, sampled_loss
 from tsee.training.optimizers import sum_gradients
 
 def draw(*shape, seed):
@@ -93,6 +93,7 @@ for network in (DeepNetwork(5, 2, (16, 16)), HighOrderNetwork(5, 2, 12, 10)):
         "sampled": lambda: sampled_loss(network(X[mine]), network(D[mine]), exaggeration=2.0),
         "weighted": lambda: sampled_loss(network(X[mine]), network(D[mine]), weights=1 + own[mine].abs().double()),
         "distance": lambda: distance_loss(network(X[mine]), T[mine]),
+        "choice": lambda: choice_loss(network.hidden(X[mine]).log_softmax(1), near[mine], Q[mine]),
         "pairwise": lambda: pairwise.loss(network, Batch({"inputs": X[mine]}, 0)),
     }
     for name, loss in losses.items():
@@ -111,7 +112,7 @@ def test_several_processes_have_the_gradient_of_one(tmp_path, peers):
     for size in (1, 2, 4):
         peers.run(GRADIENTS, size, tmp_path / f"{size}.npz")
     alone = np.load(tmp_path / "1.npz")
-    assert len(alone.files) == 12
+    assert len(alone.files) == 14
     for size in (2, 4):
         several = np.load(tmp_path / f"{size}.npz")
         for name in alone.files:

@@ -1,5 +1,7 @@
 """The networks against the formulas, and folded networks against the originals."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -55,11 +57,70 @@ def test_high_order_gradients(normalization):
     assert torch.autograd.gradcheck(network, (x,))
 
 
+def softmax(scores):
+    return [math.exp(score) / sum(math.exp(other) for other in scores) for score in scores]
+
+
+def test_equation_7_with_places():
+    """A softmax over the hidden units instead of their sigmoids."""
+    network = HighOrderNetwork(4, 2, 5, 3, normalization=None, generator=generator()).double()
+    places = torch.randn(6, 2, dtype=torch.float64, generator=generator(1))
+    network.choose_among(places, generator(2))
+    network.double()
+    x = torch.randn(4, dtype=torch.float64, generator=generator(3))
+    powers = (network.factors(x) ** 2).tolist()
+    W, b = network.mixing.weight.detach(), network.mixing.bias.detach()
+    chosen = softmax([sum(float(W[k, f]) * powers[f] for f in range(5)) + float(b[k]) for k in range(6)])
+    expected = sum(p * place for p, place in zip(chosen, places, strict=True))
+    torch.testing.assert_close(network(x[None])[0], expected)
+
+
+def test_a_deep_network_with_places():
+    network = DeepNetwork(6, 2, (5,), generator=generator())
+    x = torch.randn(3, 6, generator=generator(1))
+    hidden = network.hidden(x)
+    places = torch.randn(7, 2, generator=generator(2))
+    network.choose_among(places, generator(3))
+    scores = hidden @ network.layers[-1].weight.T + network.layers[-1].bias
+    for i in range(3):
+        expected = sum(p * place for p, place in zip(softmax(scores[i].tolist()), places, strict=True))
+        torch.testing.assert_close(network(x)[i], expected)
+
+
+@pytest.mark.parametrize("kind", [DeepNetwork, HighOrderNetwork])
+def test_a_sharper_choice_is_nearer_to_one_place(kind):
+    network = kind(6, 2, n_places=7, generator=generator(1))
+    x = torch.randn(9, 6, generator=generator(2))
+    scores = network.hidden(x)
+    network.sharpen(50.0)
+    torch.testing.assert_close(network.hidden(x), 50 * scores, rtol=1e-4, atol=1e-3)
+    nearest = network.readout.weight.T[scores.argmax(1)]
+    network.sharpen(1000.0)
+    torch.testing.assert_close(network(x), nearest)
+
+
+@pytest.mark.parametrize("normalization", ["layer", "batch", None])
+@pytest.mark.parametrize("kind", [DeepNetwork, HighOrderNetwork])
+def test_a_network_with_places_is_built_from_its_description(kind, normalization):
+    network = kind(6, 2, normalization=normalization, generator=generator(1))
+    network.choose_among(torch.randn(7, 2, generator=generator(2)), generator(3))
+    x = torch.randn(9, 6, dtype=torch.float64, generator=generator(4))
+    again = kind(**network.config)
+    again.load_state_dict(network.state_dict())
+    assert torch.equal(again.eval()(x.float()), network.eval()(x.float()))
+    small = kind(3, 2, *(((4,),) if kind is DeepNetwork else (4, 3)), normalization=normalization, n_places=5)
+    for parameter in small.double().parameters():
+        nn.init.normal_(parameter, generator=generator(5))
+    assert torch.autograd.gradcheck(small, (x[:, :3].clone().requires_grad_(),))
+
+
 @pytest.mark.parametrize(
     "make",
     [
         lambda: DeepNetwork(7, 2, (8, 9), normalization="batch", generator=generator()),
         lambda: HighOrderNetwork(7, 2, 8, 9, normalization="batch", generator=generator()),
+        lambda: DeepNetwork(7, 2, (8, 9), normalization="batch", n_places=6, generator=generator()),
+        lambda: HighOrderNetwork(7, 2, 8, 9, normalization="batch", n_places=6, generator=generator()),
     ],
 )
 def test_batch_normalization_folds_away(make):

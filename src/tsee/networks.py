@@ -30,7 +30,15 @@ NORMALIZATIONS = ("layer", "batch", None)
 
 
 class Network(nn.Module):
-    """Hidden layers and a linear readout: what the two networks share.
+    r"""Hidden layers and a linear readout: what the two networks share.
+
+    The units of the last hidden layer can be places: positions :math:`v_k` on the map, the columns of the readout,
+    among which a softmax of their scores s chooses,
+
+    .. math:: y = \sum_k p_k v_k, \qquad p_k = e^{s_k} / \sum_l e^{s_l}.
+
+    Other units change slowly from row to row, and so do positions that are read from them. A choice jumps from one
+    cluster of the map to the next.
 
     Attributes
     ----------
@@ -42,18 +50,55 @@ class Network(nn.Module):
     config: dict[str, Any]
     readout: nn.Linear
 
+    @property
+    def n_places(self) -> int:
+        """How many places the network chooses among; 0 if it does not."""
+        return int(self.config.get("n_places", 0))
+
     def hidden(self, x: Tensor) -> Tensor:
-        """The outputs of the last hidden layer."""
+        """The outputs of the last hidden layer; of places, the scores."""
         raise NotImplementedError
 
-    def forward(self, x: Tensor) -> Tensor:
+    def choose_among(self, places: Tensor, generator: torch.Generator | None = None) -> None:
+        """Make places the last hidden layer; the generator draws the weights of their scores.
+
+        Parameters
+        ----------
+        places : Tensor of shape (n, n_components)
+        generator : torch.Generator, optional
+        """
+        self._add_places(len(places), generator)
+        self.readout = nn.utils.skip_init(nn.Linear, *places.shape, bias=False)
+        with torch.no_grad():
+            self.readout.weight.copy_(places.T)
+        self.config["n_places"] = len(places)
+        self.to(places.device)
+
+    def sharpen(self, factor: float) -> None:
+        """Multiply the scores of the places."""
+        with torch.no_grad():
+            for weights in self.scoring.parameters():
+                weights.mul_(factor)
+
+    @property
+    def scoring(self) -> nn.Linear:
+        """The layer that gives places their scores."""
+        raise NotImplementedError
+
+    def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
+        """Make that layer."""
+        raise NotImplementedError
+
+    def units(self, x: Tensor) -> Tensor:
+        """The outputs of the last hidden layer with all digits, which a position needs."""
         if self.quick and self.training and x.dtype == torch.float32:
             with torch.autocast(x.device.type, torch.bfloat16):
-                hidden = self.hidden(x)
-            hidden = hidden.float()  # a position needs more digits than the hidden units
-        else:
-            hidden = self.hidden(x)
-        positions: Tensor = self.readout(hidden)
+                return self.hidden(x).float()
+        return self.hidden(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        units = self.units(x)
+        positions: Tensor = self.readout(units.softmax(1) if self.n_places else units)
         return positions
 
 
@@ -69,6 +114,8 @@ class DeepNetwork(Network):
     normalization : {"layer", "batch", None}
         What precedes each activation. None is the paper's network.
     activation : {"relu", "silu", "gelu", "tanh", "sigmoid"}
+    n_places : int
+        If not 0, a last hidden layer is so many places. 0 is the paper's network.
     generator : torch.Generator, optional
         Draws the initial weights.
 
@@ -88,6 +135,7 @@ class DeepNetwork(Network):
         *,
         normalization: str | None = "layer",
         activation: str = "relu",
+        n_places: int = 0,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -97,6 +145,7 @@ class DeepNetwork(Network):
             "hidden_layers": [int(size) for size in hidden_layers],
             "normalization": normalization,
             "activation": activation,
+            **({"n_places": n_places} if n_places else {}),
         }
         layers: list[nn.Module] = []
         width = n_inputs
@@ -105,12 +154,24 @@ class DeepNetwork(Network):
             layers.append(ACTIVATIONS[activation]())
             width = size
         self.layers = nn.Sequential(*layers)
+        if n_places:
+            self._add_places(n_places, generator)
         # No bias at the end: a shift of the whole map changes no loss, so it would only drift.
-        self.readout = _linear(width, n_components, generator, bias=False)
+        self.readout = _linear(n_places or width, n_components, generator, bias=False)
 
     def hidden(self, x: Tensor) -> Tensor:
         units: Tensor = self.layers(x)
         return units
+
+    @property
+    def scoring(self) -> nn.Linear:
+        last = self.layers[-1]
+        assert isinstance(last, nn.Linear)
+        return last
+
+    def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
+        width = [self.config["n_inputs"], *self.config["hidden_layers"]][-1]
+        self.layers.append(_linear(width, n_places, generator))
 
 
 class HighOrderNetwork(Network):
@@ -134,6 +195,8 @@ class HighOrderNetwork(Network):
         "batch" normalizes the argument of the sigmoid over the batch: it folds into W and b, so that
         the network learns exactly equation 7. "layer" normalizes the powers and that argument
         within each row. None is the paper's network.
+    n_places : int
+        If not 0, the hidden units are so many places, m, and the softmax over them takes the place of the sigmoid.
     generator : torch.Generator, optional
         Draws the initial weights.
 
@@ -153,6 +216,7 @@ class HighOrderNetwork(Network):
         order: int = 2,
         *,
         normalization: str | None = "layer",
+        n_places: int = 0,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -163,18 +227,28 @@ class HighOrderNetwork(Network):
             "n_hidden": n_hidden,
             "order": order,
             "normalization": normalization,
+            **({"n_places": n_places} if n_places else {}),
         }
         self.order = order
         # The bias of each linear map is the weight of the component of 1 in x', or b.
         self.factors = _linear(n_inputs, n_factors, generator)  # C
-        self.mixing = _linear(n_factors, n_hidden, generator)  # W, b
-        self.readout = _linear(n_hidden, n_components, generator, bias=False)  # V
+        self.mixing = _linear(n_factors, n_places or n_hidden, generator)  # W, b
+        self.readout = _linear(n_places or n_hidden, n_components, generator, bias=False)  # V
         self.power_norm = nn.LayerNorm(n_factors) if normalization == "layer" else nn.Identity()
-        self.hidden_norm = nn.Sequential(*_normalization(normalization, n_hidden))
+        self.hidden_norm = nn.Sequential(*_normalization(None if n_places else normalization, n_hidden))
 
     def hidden(self, x: Tensor) -> Tensor:
         powers = self.power_norm(self.factors(x) ** self.order)  # (rows, F)
-        return torch.sigmoid(self.hidden_norm(self.mixing(powers)))  # (rows, m)
+        arguments: Tensor = self.hidden_norm(self.mixing(powers))  # (rows, m)
+        return arguments if self.n_places else torch.sigmoid(arguments)
+
+    @property
+    def scoring(self) -> nn.Linear:
+        return self.mixing
+
+    def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
+        self.mixing = _linear(self.config["n_factors"], n_places, generator)
+        self.hidden_norm = nn.Sequential()
 
 
 class FlatteningNetwork(nn.Module):
@@ -233,7 +307,7 @@ def folded(network: nn.Module) -> nn.Module:
         plain.layers = nn.Sequential(*(layer for i, layer in enumerate(layers) if i not in norms))
     else:
         plain.factors = network.factors
-        plain.mixing = fuse(network.mixing, network.hidden_norm[0])
+        plain.mixing = network.mixing if network.n_places else fuse(network.mixing, network.hidden_norm[0])
     return plain.eval()
 
 

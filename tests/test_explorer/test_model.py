@@ -25,6 +25,7 @@ MODELS = {
     "silu": dict(kind=tsee.PtSNE, hidden_layers=(30,), activation="silu", n_inputs=7),
     "high order": dict(kind=tsee.HotSEE, placement="forward", n_factors=31, n_hidden=19),
     "third order": dict(kind=tsee.HotSNE, order=3, normalization=None, n_factors=30, n_hidden=20),
+    "high order, no layout": dict(kind=tsee.HotSEE, refinement=0, n_factors=31, n_hidden=19),
     "centers": dict(kind=tsee.HotSEE, exemplars="centers", n_exemplars=40, normalization="batch", n_hidden=30),
 }
 

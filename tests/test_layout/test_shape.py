@@ -7,8 +7,8 @@ from sklearn.decomposition import PCA
 
 from tests.test_layout.naive import clusters
 from tsee.layout import large_shape
-from tsee.layout.shape import _scaled, classical_scaling, principal_plane, turned
-from tsee.metric import metric_of
+from tsee.layout.shape import _scaled, classical_scaling, landmark_plane, principal_plane, turned
+from tsee.metric import euclidean, metric_of
 from tsee.metrics import distance_correlation, map_disparity
 
 
@@ -55,6 +55,14 @@ def test_the_order_of_rows_and_a_tenth_of_them_change_it_little():
     assert map_disparity(large_shape(X[rows], 2).numpy(), large_shape(X, 2)[rows].numpy()) < 0.05
 
 
+def test_other_landmarks_do_not_change_it_where_no_plane_is_good():
+    X = torch.randn(1500, 40, generator=torch.Generator().manual_seed(0)) * 0.97 ** torch.arange(40)
+    rows = torch.randperm(1500, generator=torch.Generator().manual_seed(1))[:1350].sort().values
+    part, whole = large_shape(X[rows], 2), large_shape(X, 2)
+    assert map_disparity(whole.numpy(), principal_plane(X, 2).numpy()) > 0.01  # it is a scaling
+    assert map_disparity(part.numpy(), whole[rows].numpy()) < 0.05
+
+
 def test_landmarks_and_rows_that_coincide_stay_near_the_others():
     """A row at a landmark is at no distance from it, up to rounding: it must not be thrown out of the picture."""
     X = torch.randn(700, 30, generator=torch.Generator().manual_seed(0))
@@ -94,3 +102,11 @@ def test_the_shape_has_the_distances_of_the_metric():
     assert agreement["jaccard"] > agreement["euclidean"] + 0.1
     assert np.allclose(found["jaccard"].mean(0), 0, atol=1e-4)
     assert np.square(found["jaccard"]).sum(1).mean() == pytest.approx(1, rel=1e-4)
+
+
+def test_beside_landmarks_rows_lie_as_on_the_principal_plane():
+    X = torch.randn(300, 6, generator=torch.Generator().manual_seed(0)) * torch.tensor([5.0, 3, 0.1, 0.1, 0.1, 0.1])
+    landmarks = X[:120]
+    found = landmark_plane(X, landmarks, torch.cdist(landmarks, landmarks), 2, euclidean)
+    torch.testing.assert_close(found[:120], classical_scaling(torch.cdist(landmarks, landmarks), 2), rtol=0, atol=1e-3)
+    assert map_disparity(found.numpy(), principal_plane(X, 2).numpy()) < 1e-3

@@ -1,15 +1,12 @@
 """What the forms draw: from their own generator, never the row itself, every neighbor as often as it should come."""
 
-import math
-
 import pytest
 import torch
 from torch import nn
-from torch.autograd import gradcheck
 
 from tsee.batches import Batch
 from tsee.exemplars import Exemplars
-from tsee.objectives import Neighborhoods, Noise, Sampled, distance_loss, noise_contrastive_loss
+from tsee.objectives import Neighborhoods, Noise, Sampled, noise_contrastive_loss
 
 CPU = torch.device("cpu")
 
@@ -52,13 +49,6 @@ def batch_of(form, rows):
     return Batch({"inputs": rows, **form.columns(rows, slice(0, len(rows)))}, 0)
 
 
-def test_distance_loss_is_the_naive_mean():
-    Y, targets = draw(5, 2).double(), draw(5, 2, seed=1).double()
-    expected = sum(math.log1p(float((y - t).square().sum())) for y, t in zip(Y, targets, strict=True)) / 5
-    assert float(distance_loss(Y, targets)) == pytest.approx(expected)
-    assert gradcheck(lambda Y: distance_loss(Y, targets), (Y.requires_grad_(),))
-
-
 @pytest.mark.parametrize("make", [sampled_of, lambda points: noise_of(points, 5)], ids=["sampled", "noise"])
 def test_every_draw_comes_from_the_generator_that_was_given(make, network, rows, points):
     before = torch.get_rng_state()
@@ -82,7 +72,7 @@ def test_both_a_row_and_its_exemplar_are_moved_in_proportion_to_their_distance(c
     form = sampled_of(points)
     drawn = batch_of(form, rows)["drawn"][:, 0].long()
     others = points.inputs[drawn]
-    moved = [form._jittered(rows, drawn, 0.3) for _ in range(2000)]
+    moved = [form.jittered(rows, drawn, 0.3) for _ in range(2000)]
     steps = torch.stack([torch.stack([a - rows, b - others]) for a, b in moved])  # (2000, 2, rows, columns)
     length = 0.3 * (rows - others).norm(dim=1)
     for steps_of in steps.unbind(1):

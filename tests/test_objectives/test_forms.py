@@ -14,7 +14,6 @@ from tsee.objectives import (
     Noise,
     Pairwise,
     Sampled,
-    distance_loss,
     exemplar_loss,
     pairwise_loss,
     sampled_loss,
@@ -165,20 +164,11 @@ def test_sampled_is_its_formula_in_each_epoch(network, rows, exemplars):
     torch.testing.assert_close(form.loss(network, batch), expected)
 
 
-def test_rows_are_drawn_to_their_own_target_or_to_the_drawn_exemplar(network, rows):
-    exemplars = Exemplars(rows[::2], torch.arange(0, 60, 2))
-    form = sampled_of(exemplars)
-    batch, targets = batch_of(form, rows, epoch=2), draw(30, 2, seed=5)
-    wanted = torch.stack([targets[i // 2] if i % 2 == 0 else targets[int(batch["drawn"][i, -3])] for i in range(60)])
-    found = form.distance_to(targets, 4.0, lambda epoch: 0.1 * epoch, network, batch)
-    torch.testing.assert_close(found, distance_loss(network(rows) / 4, wanted / 4, 0.2))
-
-
 def test_jitter_is_in_proportion_to_the_distance_from_the_drawn_exemplar(rows, exemplars):
     form = sampled_of(exemplars, jitter=0.3, n_rows=60)
     drawn = batch_of(form, rows)["drawn"][:, 0].long()
     others = exemplars.inputs[drawn]
-    moved = torch.stack([form._jittered(rows, drawn, 0.3)[0] - rows for _ in range(2000)])
+    moved = torch.stack([form.jittered(rows, drawn, 0.3)[0] - rows for _ in range(2000)])
     expected = 0.3 * (rows - others).norm(dim=1)
     torch.testing.assert_close(moved.square().sum(2).mean(0).sqrt(), expected, rtol=0.1, atol=1e-6)
     assert sampled_of(exemplars, jitter=None, n_rows=500).jitter == 0.5

@@ -106,6 +106,9 @@ NETWORKS = {
     "an activation that is a list": (dict(activation=["relu"]), "unknown activation"),
     "another normalization": (dict(normalization="no"), "unknown normalization"),
     "layers of other sizes": (dict(hidden_layers=[6, 6]), "is not as the config"),
+    "places that it does not have": (dict(n_places=5), "is not as the config"),
+    "no places": (dict(n_places=0), "'n_places' must be an integer of at least 1"),
+    "ten million places": (dict(n_places=10**7), "more weights than the file"),
     "ten million units": (dict(hidden_layers=[10**7, 10**7]), "more weights than the file"),
     "a hundred thousand layers": (dict(hidden_layers=[1] * 10**5), "more layers than the file"),
 }

@@ -59,7 +59,7 @@ def stop_at(monkeypatch, epoch_number, batch_number):
     ("cls", "changes"),
     [(cls, {}) for cls in EVERY]
     + [(DtSEE, dict(optimizer="cg")), (DtSEE, dict(contrast="noise", n_exemplars=200)), (DtSEE, dict(refinement=0))]
-    + [(DtSEE, dict(normalization="batch"))],
+    + [(DtSEE, dict(normalization="batch")), (DtSEE, dict(placement="forward")), (HotSEE, dict(placement="forward"))],
 )
 @pytest.mark.parametrize(("epoch", "batch"), [(2, 0), (3, 2), (5, 1)])
 def test_it_ends_the_same_to_the_bit(cls, changes, epoch, batch, X, tmp_path, monkeypatch):

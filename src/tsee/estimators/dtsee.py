@@ -56,15 +56,14 @@ class DtSEE(Deep, ExemplarMap):
         exemplars drawn for the rows of the batch, one for each row, at a cost that does not grow with the number of
         exemplars (each exemplar then counts as often as rows choose it).
     exaggeration : float or None, default=None
-        A factor on the attraction: above 1 it draws clusters together. None takes 1 for points that are laid out,
-        but 2 if the network alone places rows, which draws separate clusters best, or if there is no layout. It
-        takes 1 for centers, which stand for rows of more than one kind and would draw these together. Only for the
-        "sampled" contrast.
+        A factor on the attraction: above 1 it draws clusters together. None takes 1 for points that are laid out, 2 for
+        points that are not, and 1 for centers, which stand for rows of more than one kind and would draw these
+        together. Only for the "sampled" contrast.
     jitter : float or None, default=None
-        Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the
-        map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and
-        less for more rows, by the square root of their number; 0.5 where the network learns a layout. Only for the
-        "sampled" contrast.
+        Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the map
+        smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and less for
+        more rows, by the square root of their number. Where the network learns a layout, None takes 0.5; if it also
+        chooses among places, the noise is a share of the difference of two neighbors. Only for the "sampled" contrast.
     refinement : int, default=420
         Steps in which exact forces lay the exemplars out, from the large shape of the data to where the loss wants
         each of them; the network then learns these positions. 0 trains the network alone, from random weights, and
@@ -76,10 +75,12 @@ class DtSEE(Deep, ExemplarMap):
         global_weight.
     placement : {"refined", "forward"} or None, default=None
         How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest
-        exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars
-        were laid out and at least one row of ``fit`` in four is an exemplar. With "forward", ``fit`` makes the map
-        that the network alone draws best. It can be changed on a fitted estimator: ``embedding_`` stays as it was
-        fitted, and ``transform`` gives the other positions.
+        exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars were
+        laid out and at least one row of ``fit`` in four is an exemplar. If rows are placed forward at ``fit``, the last
+        hidden layer of the network is one of places of the layout, up to 1,024, among which it chooses by a softmax (in
+        HotSEE, instead of its sigmoids): it then follows the layout far better, and takes longer. The placement can be
+        changed on a fitted estimator: ``embedding_`` stays as it was fitted, and ``transform`` gives the other
+        positions.
     n_neighbors : int or None, default=None
         The number of nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others
         have probability 0. None takes twice the perplexity if exemplars are laid out, else three times, and at
@@ -116,8 +117,9 @@ class DtSEE(Deep, ExemplarMap):
         The largest number of rows in a mini-batch; the batches of an epoch have even sizes. None takes the power of
         two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
     max_epochs : int or None, default=None
-        Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
-        than two million rows, down to 2. Smaller batches than the automatic ones get the same number of epochs.
+        Passes over the data. None takes enough for about 1,800 steps (2,700 where an exemplar method places rows
+        forward), at least 10 and at most 100; fewer for more than two million rows, down to 2. Smaller batches than the
+        automatic ones get the same number of epochs.
     learning_rate : float, default=0.01
         The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine, in
         each stage of training.

@@ -20,7 +20,7 @@ from tsee.networks import put_before
 from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
-from tsee.training.plan import Plan, resolve_perplexity
+from tsee.training.plan import MAX_EPOCHS, Plan, resolve_perplexity
 from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
 __all__ = ["ExemplarMap"]
@@ -42,11 +42,14 @@ MAX_SEEN, PROJECTED_SAMPLE = 256, 1024
 MIN_REFINED = 10
 # Neighbors of a row in a layout, per unit of perplexity. Three would change little and take half as long again.
 LAYOUT_NEIGHBORS = 2
-# The factor on the attraction at the end of a layout, and at the end of one that the network alone is to draw: clusters
-# that are farther apart are easier to learn.
-LAYOUT_EXAGGERATION, NETWORK_EXAGGERATION = 1.0, 2.0
-# The same where the network learns from exemplars drawn for its rows.
+# The factor on the attraction at the end of a layout, and where the network learns from exemplars drawn for its rows.
+LAYOUT_EXAGGERATION = 1.0
 POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
+# Places of the layout for a network that places rows alone: one for so many exemplars, within bounds. They make an
+# epoch four times as long, so a network that only comes second does without.
+EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
+# Steps that such a network gains from, if there are not too many epochs in them.
+PLACES_STEPS = 2700
 
 
 class ExemplarMap(ParametricMap):
@@ -194,16 +197,19 @@ class ExemplarMap(ParametricMap):
     def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
         if not isinstance(objective, Sampled) or not self._is_refined(objective.neighborhoods.exemplars):
             return super()._stages(objective, plan)
-        dense = is_dense(plan.n_rows, len(objective.neighborhoods.exemplars))
-        automatic = LAYOUT_EXAGGERATION if dense and self.placement != "forward" else NETWORK_EXAGGERATION
+        n_exemplars = len(objective.neighborhoods.exemplars)
+        alone = self.placement == "forward" or not is_dense(plan.n_rows, n_exemplars)
         weight = float(self.global_weight)
         layout = LayOut(
             objective,
             n_iterations=self.refinement,
             pull=weight / (1 - weight) if weight < 1 else math.inf,
-            exaggeration=automatic if self.exaggeration is None else self.exaggeration,
+            exaggeration=LAYOUT_EXAGGERATION if self.exaggeration is None else self.exaggeration,
         )
-        return [layout, Distill(objective, plan.n_epochs)]
+        if not alone:
+            return [layout, Distill(objective, plan.n_epochs)]
+        more = min(MAX_EPOCHS, math.ceil(PLACES_STEPS / plan.n_steps)) if self.max_epochs is None else 0
+        return [layout, Distill(objective, max(plan.n_epochs, more), _n_places(n_exemplars))]
 
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.
@@ -269,3 +275,8 @@ class ExemplarMap(ParametricMap):
         check_is_fitted(self)
         assert self.map_.exemplars is not None
         return self.map_.exemplars
+
+
+def _n_places(n_exemplars: int) -> int:
+    """How many places a network chooses among that learns so many exemplars."""
+    return min(n_exemplars, max(LEAST_PLACES, n_exemplars // EXEMPLARS_PER_PLACE), MOST_PLACES)

@@ -190,19 +190,19 @@ PARAMETERS: dict[str, Parameter] = {
         "float or None",
         "a number above 0 or None",
         _or_none(_real(0, above=True)),
-        "A factor on the attraction: above 1 it draws clusters together. None takes 1 for points that are laid out, "
-        "but 2 if the network alone places rows, which draws separate clusters best, or if there is no layout. It "
-        "takes 1 for centers, which stand for rows of more than one kind and would draw these together. Only for the "
-        '"sampled" contrast.',
+        "A factor on the attraction: above 1 it draws clusters together. None takes 1 for points that are laid "
+        "out, 2 for points that are not, and 1 for centers, which stand for rows of more than one kind and would "
+        'draw these together. Only for the "sampled" contrast.',
     ),
     "jitter": Parameter(
         "float or None",
         "a number of at least 0 or None",
         _or_none(_real(0)),
-        "Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the "
-        "map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 rows and "
-        "less for more rows, by the square root of their number; 0.5 where the network learns a layout. Only for the "
-        '"sampled" contrast.',
+        "Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps "
+        "the map smooth between the data, so that new rows find their position. None takes 0.5 for up to 1,000 "
+        "rows and less for more rows, by the square root of their number. Where the network learns a layout, None "
+        "takes 0.5; if it also chooses among places, the noise is a share of the difference of two neighbors. Only "
+        'for the "sampled" contrast.',
     ),
     "refinement": Parameter(
         "int",
@@ -227,9 +227,11 @@ PARAMETERS: dict[str, Parameter] = {
         _one_of("refined", "forward", None),
         'How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest '
         "exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars "
-        'were laid out and at least one row of ``fit`` in four is an exemplar. With "forward", ``fit`` makes the map '
-        "that the network alone draws best. It can be changed on a fitted estimator: ``embedding_`` stays as it was "
-        "fitted, and ``transform`` gives the other positions.",
+        "were laid out and at least one row of ``fit`` in four is an exemplar. If rows are placed forward at ``fit``, "
+        "the last hidden layer of the network is one of places of the layout, up to 1,024, among which it chooses by a "
+        "softmax (in HotSEE, instead of its sigmoids): it then follows the layout far better, and takes longer. The "
+        "placement can be changed on a fitted estimator: ``embedding_`` stays as it was fitted, and ``transform`` "
+        "gives the other positions.",
     ),
     "n_neighbors": Parameter(
         "int or None",
@@ -318,8 +320,9 @@ PARAMETERS: dict[str, Parameter] = {
         "int or None",
         "an integer of at least 1 or None",
         _or_none(_integer(1)),
-        "Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more "
-        "than two million rows, down to 2. Smaller batches than the automatic ones get the same number of epochs.",
+        "Passes over the data. None takes enough for about 1,800 steps (2,700 where an exemplar method places rows "
+        "forward), at least 10 and at most 100; fewer for more than two million rows, down to 2. Smaller batches than "
+        "the automatic ones get the same number of epochs.",
     ),
     "learning_rate": Parameter(
         "float",

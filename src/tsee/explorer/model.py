@@ -104,12 +104,13 @@ def _describe_exemplars(fitted: FittedMap, exemplars: Exemplars) -> tuple[dict[s
 
 def _steps(network: DeepNetwork | HighOrderNetwork, dtype: type[np.floating[Any]]) -> tuple[list[Any], Arrays]:
     """The network's steps in order, and their weights."""
+    choice: list[nn.Module] = [nn.Softmax(1)] if network.n_places else []
     if isinstance(network, DeepNetwork):
-        modules: list[Any] = [*network.layers, network.readout]
+        modules: list[Any] = [*network.layers, *choice, network.readout]
     else:
         modules = [network.factors, int(network.order), network.power_norm, network.mixing]
-        modules += [*network.hidden_norm, nn.Sigmoid(), network.readout]
-    names = {kind: name for name, kind in ACTIVATIONS.items()}
+        modules += [*network.hidden_norm, *(choice or [nn.Sigmoid()]), network.readout]
+    names: dict[type, str] = {kind: name for name, kind in ACTIVATIONS.items()} | {nn.Softmax: "softmax"}
     steps: list[Any] = []
     arrays: Arrays = {}
     for index, module in enumerate(modules):

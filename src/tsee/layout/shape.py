@@ -17,7 +17,7 @@ from torch import Tensor
 from tsee.data import blocks_in_cache
 from tsee.metric import Metric, euclidean
 
-__all__ = ["classical_scaling", "large_shape", "principal_plane", "turned"]
+__all__ = ["classical_scaling", "landmark_plane", "large_shape", "principal_plane", "turned"]
 
 # Rows, evenly spaced, that are scaled together, and updates of their positions and of the other rows'.
 LANDMARKS = 500
@@ -51,12 +51,12 @@ def large_shape(inputs: Tensor, n_components: int, metric: Metric = euclidean) -
     distances = metric.lengths(landmarks, landmarks)
     if metric is euclidean:
         plane = principal_plane(inputs, n_components)
-        scaled = _scaled(distances, plane[chosen])
-        if _agreement(distances, scaled) > _agreement(distances, plane[chosen]) + MARGIN:
-            plane = turned(_placed(inputs, landmarks, scaled, metric), plane)
     else:  # it has no axes
-        scaled = _scaled(distances, classical_scaling(distances, n_components))
-        plane = _placed(inputs, landmarks, scaled, metric)
+        plane = landmark_plane(inputs, landmarks, distances, n_components, metric)
+    factor = _factor(distances, plane[chosen])
+    scaled = _scaled(distances, factor * plane[chosen])
+    if _agreement(distances, scaled) > _agreement(distances, plane[chosen]) + MARGIN:
+        plane = turned(_placed(inputs, landmarks, scaled, factor * plane, metric), plane)
     centered = plane - plane.mean(0)
     size = centered.square().sum(1).mean().sqrt()
     return centered / size if size > 0 else torch.zeros_like(centered)
@@ -92,6 +92,23 @@ def classical_scaling(distances: Tensor, n_components: int) -> Tensor:
     return positions
 
 
+def landmark_plane(inputs: Tensor, landmarks: Tensor, distances: Tensor, n_components: int, metric: Metric) -> Tensor:
+    r"""Where all rows lie beside landmarks in their `classical_scaling` (Gower, 1968).
+
+    .. math:: y = -\frac12 \Lambda^{-1} V^T (\delta^2 - \overline{\delta^2})
+
+    where V are the positions of the landmarks, :math:`\Lambda` the squared lengths of its columns, :math:`\delta` the
+    distances of a row from the landmarks, and :math:`\overline{\delta^2}` the mean squared distances among these.
+    """
+    scaled = classical_scaling(distances, n_components)
+    inverse = scaled / scaled.square().sum(0).clamp_min(1e-30)
+    usual = distances.square().mean(0)
+    plane = inputs.new_zeros(len(inputs), n_components)
+    for rows in blocks_in_cache(len(inputs), len(landmarks)):
+        plane[rows] = (usual - metric.lengths(inputs[rows], landmarks).square()) @ inverse / 2
+    return plane
+
+
 def turned(positions: Tensor, reference: Tensor) -> Tensor:
     """Centered positions, turned and mirrored to lie as near as possible to reference positions of the same rows."""
     centered = positions - positions.mean(0)
@@ -123,23 +140,27 @@ def _agreement(distances: Tensor, positions: Tensor) -> float:
     return float(torch.corrcoef(pairs)[0, 1])
 
 
+def _factor(distances: Tensor, positions: Tensor) -> float:
+    """The factor on positions that brings their distances nearest to those in the data."""
+    apart = _apart(positions, positions)
+    return float((apart * distances).sum() / apart.square().sum().clamp_min(1e-30))
+
+
 def _scaled(distances: Tensor, positions: Tensor) -> Tensor:
     """Positions of landmarks with little stress, from where they lie on the principal plane."""
-    apart = _apart(positions, positions)
-    positions = positions * ((apart * distances).sum() / apart.square().sum().clamp_min(1e-30))
     for _ in range(UPDATES):
         positions = _less_stress(distances, positions, positions)
     return positions
 
 
-def _placed(inputs: Tensor, landmarks: Tensor, scaled: Tensor, metric: Metric) -> Tensor:
-    """Positions of rows with little stress among landmarks, from the position of the nearest."""
+def _placed(inputs: Tensor, landmarks: Tensor, scaled: Tensor, start: Tensor, metric: Metric) -> Tensor:
+    """Positions of rows with little stress among landmarks, from where they lie on the plane.
+
+    A start at the nearest landmark would leave its mark: other landmarks would make another picture.
+    """
     parts = []
     for rows in blocks_in_cache(len(inputs), len(landmarks)):
-        distances = metric.lengths(inputs[rows], landmarks)
-        nearest = scaled[distances.argmin(1)]
-        # Toward the middle, because a position on a landmark would not be pushed away from it.
-        positions = nearest + (scaled.mean(0) - nearest) * 1e-3
+        distances, positions = metric.lengths(inputs[rows], landmarks), start[rows]
         for _ in range(PLACING_UPDATES):
             positions = _less_stress(distances, positions, scaled)
         parts.append(positions)

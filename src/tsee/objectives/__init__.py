@@ -10,20 +10,23 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from tsee.batches import Batch, Columns
+from tsee.objectives.distillation import Distillation, choice_loss, distance_loss
 from tsee.objectives.full import Full, exemplar_loss
 from tsee.objectives.kernels import log_normalizer
 from tsee.objectives.neighborhoods import Neighborhoods
 from tsee.objectives.noise import Noise, noise_contrastive_loss
 from tsee.objectives.pairwise import Pairwise, pairwise_loss
-from tsee.objectives.sampled import Sampled, distance_loss, sampled_loss
+from tsee.objectives.sampled import Sampled, sampled_loss
 
 __all__ = [
+    "Distillation",
     "Full",
     "Neighborhoods",
     "Noise",
     "Objective",
     "Pairwise",
     "Sampled",
+    "choice_loss",
     "distance_loss",
     "exemplar_loss",
     "log_normalizer",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +13,7 @@ from tsee.objectives.embedding import embed_together
 from tsee.objectives.kernels import log_normalizer, squared_distances
 from tsee.objectives.neighborhoods import Neighborhoods
 
-__all__ = ["Sampled", "distance_loss", "sampled_loss"]
+__all__ = ["Sampled", "sampled_loss"]
 
 MAX_JITTER = 0.5
 # A row's exemplars are drawn beforehand, one for each epoch; after this many epochs they repeat.
@@ -48,24 +47,6 @@ def sampled_loss(Y: Tensor, V: Tensor, weights: Tensor | None = None, exaggerati
     pull = torch.log1p(squared_distances(Y, V)).sum() / n
     everyone = None if weights is None else all_gather(weights)
     return exaggeration * all_sum_with_gradient(pull) + log_normalizer(Y, all_gather(V), everyone) - math.log(n)
-
-
-def distance_loss(Y: Tensor, targets: Tensor, unit: float = 1.0) -> Tensor:
-    r"""How far points are from their targets, :math:`\frac{u^2}{n} \sum_i \log(1 + |y_i - t_i|^2 / u^2)`.
-
-    It is the mean squared distance of points that are nearer than u, and grows slowly for the others.
-
-    Parameters
-    ----------
-    Y : Tensor of shape (n, h)
-        The positions of the batch.
-    targets : Tensor of shape (n, h)
-        Where they should be.
-    unit : float
-        u.
-    """
-    apart = torch.log1p(squared_distances(Y, targets) / unit**2).sum()
-    return unit**2 * all_sum_with_gradient(apart) / all_sum(len(Y))
 
 
 class Sampled:
@@ -126,35 +107,19 @@ class Sampled:
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
         """An estimate of equation 12, with the attraction exaggerated."""
         drawn = batch["drawn"][:, batch.epoch % self.n_draws].long()
-        points, others = self._jittered(batch["inputs"], drawn, self.jitter)
+        points, others = self.jittered(batch["inputs"], drawn, self.jitter)
         Y, V = embed_together(network, points.to(self.device), others.to(self.device))
         return sampled_loss(Y, V, exaggeration=self.exaggeration)
 
-    def distance_to(
-        self, targets: Tensor, size: float, unit_of: Callable[[int], float], network: nn.Module, batch: Batch
-    ) -> Tensor:
-        """How far the network puts rows from given positions of the exemplars, relative to the size of the map.
+    def learned(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The exemplar drawn for each row that learns a layout, and the one whose position it learns: itself, or that.
 
-        A row that is not an exemplar is pulled to the position of an exemplar drawn for it: over the epochs, to where
-        its own attraction is least.
-
-        Parameters
-        ----------
-        targets : Tensor of shape (z, h)
-            Where the exemplars should be.
-        size : float
-            The size of the map.
-        unit_of : callable
-            The unit of `distance_loss` in an epoch, as a share of the size.
-        network, batch : as for `loss`
+        Over the epochs, a row that is not an exemplar is pulled to where its own attraction is least.
         """
         drawn = batch["drawn"][:, -1 - batch.epoch % self.n_draws].long()
-        points, _ = self._jittered(batch["inputs"], drawn, self.jitter_of_targets, others_too=False)
-        own = targets[torch.where(batch["own"] >= 0, batch["own"], drawn)]
-        found = network(points.to(self.device))
-        return distance_loss(found / size, own.to(self.device) / size, unit_of(batch.epoch))
+        return drawn, torch.where(batch["own"] >= 0, batch["own"], drawn)
 
-    def _jittered(
+    def jittered(
         self, points: Tensor, drawn: Tensor, jitter: float, *, others_too: bool = True
     ) -> tuple[Tensor, Tensor]:
         """The inputs of rows and of the exemplars drawn for them, with noise in proportion to their distance.

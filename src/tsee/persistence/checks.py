@@ -144,6 +144,7 @@ def _check_network(config: dict[str, Any], tensors: dict[str, Tensor], n_inputs:
     if kind not in NETWORKS:
         return  # a network of the user's own, who gives it to `load`
     counts = ["n_inputs", "n_components"] + (["n_factors", "n_hidden", "order"] if kind == "HighOrderNetwork" else [])
+    counts += ["n_places"] if isinstance(made_from, dict) and "n_places" in made_from else []
     entries = {*counts, "normalization"} | ({"hidden_layers", "activation"} if kind == "DeepNetwork" else set())
     need(isinstance(made_from, dict) and set(made_from) == entries, f"the config of a {kind} has other entries")
     for name in counts:
@@ -156,9 +157,10 @@ def _check_network(config: dict[str, Any], tensors: dict[str, Tensor], n_inputs:
         need(made_from["activation"] in _texts(ACTIVATIONS), "an unknown activation")
         layers = made_from["hidden_layers"]
         need(isinstance(layers, list) and all(map(is_count, layers)), "'hidden_layers' must be integers")
+        layers = [*layers, *([made_from["n_places"]] if "n_places" in made_from else [])]
     else:
         need(made_from["order"] <= MAX_ORDER, f"'order' must be at most {MAX_ORDER}")
-        layers = [made_from["n_factors"], made_from["n_hidden"]]
+        layers = [made_from["n_factors"], made_from.get("n_places", made_from["n_hidden"])]
     need(len(layers) <= len(tensors), "the network has more layers than the file")
     widths = [made_from["n_inputs"], *layers, made_from["n_components"]]
     n_weights = sum(fewer * more for fewer, more in pairwise(widths))

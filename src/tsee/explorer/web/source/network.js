@@ -128,6 +128,7 @@ const FUNCTIONS = {
 function apply(step, values, stride, count) {
   const { kind, width } = step;
   if (kind === 'layer norm') return normalize(step, values, stride, count);
+  if (kind === 'softmax') return choose(width, values, stride, count);
   const order = step.order;
   const act = kind === 'power' ? (order === 2 ? (x) => x * x : (x) => x ** order) : FUNCTIONS[kind];
   for (let row = 0; row < count; row++) {
@@ -145,6 +146,17 @@ function normalize({ width, weight, bias, epsilon }, values, stride, count) {
     for (let i = 0; i < width; i++) squares += (values[from + i] - mean) ** 2;
     const factor = 1 / Math.sqrt(squares / width + epsilon);
     for (let i = 0; i < width; i++) values[from + i] = (values[from + i] - mean) * factor * weight[i] + bias[i];
+  }
+}
+
+// The softmax of each row.
+function choose(width, values, stride, count) {
+  for (let row = 0; row < count; row++) {
+    const scores = values.subarray(row * stride, row * stride + width);
+    const largest = scores.reduce((most, score) => Math.max(most, score), -Infinity);
+    let total = 0;
+    for (let i = 0; i < width; i++) total += scores[i] = Math.exp(scores[i] - largest);
+    for (let i = 0; i < width; i++) scores[i] /= total;
   }
 }
 
