@@ -11,6 +11,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from tsee.batches import steps_per_epoch
 from tsee.data import check_rows
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
@@ -21,7 +22,7 @@ from tsee.networks import put_before
 from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
-from tsee.training.plan import MAX_EPOCHS, Plan, resolve_perplexity
+from tsee.training.plan import FEWEST_EPOCHS, MAX_EPOCHS, Plan, resolve_batch_size, resolve_perplexity
 from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
 __all__ = ["ExemplarMap"]
@@ -49,7 +50,7 @@ POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
 # Places of the layout for a network that places rows alone: one for so many exemplars, within bounds. They make an
 # epoch four times as long, so a network that only comes second does without.
 EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
-# Steps that such a network gains from, if there are not too many epochs in them.
+# Steps that such a network gains from, if there are not too many epochs in them. More rows add little.
 PLACES_STEPS = 2700
 
 
@@ -209,8 +210,10 @@ class ExemplarMap(PaperSettings, ParametricMap):
         )
         if not alone:
             return [layout, Distill(objective, plan.n_epochs)]
-        more = min(MAX_EPOCHS, math.ceil(PLACES_STEPS / plan.n_steps)) if self.max_epochs is None else 0
-        return [layout, Distill(objective, max(plan.n_epochs, more), _n_places(n_exemplars))]
+        automatic = steps_per_epoch(plan.n_rows, resolve_batch_size(None, plan.n_rows, self._n_batches))
+        enough = math.ceil(PLACES_STEPS / min(plan.n_steps, automatic))
+        n_epochs = min(MAX_EPOCHS, max(FEWEST_EPOCHS, enough)) if self.max_epochs is None else plan.n_epochs
+        return [layout, Distill(objective, n_epochs, _n_places(n_exemplars))]
 
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.

@@ -57,9 +57,9 @@ class HotSNE(HighOrder, PairwiseMap):
         The largest number of rows in a mini-batch; the batches of an epoch have even sizes. None takes the power of
         two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
     max_epochs : int or None, default=None
-        Passes over the data. None takes enough for about 1,800 steps (2,700 where an exemplar method places rows
-        forward), at least 10 and at most 100; fewer for more than two million rows, down to 2. Smaller batches than the
-        automatic ones get the same number of epochs.
+        Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
+        than two million rows, down to 2. Where an exemplar method places rows forward, it takes enough for 2,700
+        steps, at least 2 and at most 100. Smaller batches than the automatic ones get the same number of epochs.
     learning_rate : float, default=0.03
         The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine, in
         each stage of training.

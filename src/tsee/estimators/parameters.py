@@ -320,9 +320,9 @@ PARAMETERS: dict[str, Parameter] = {
         "int or None",
         "an integer of at least 1 or None",
         _or_none(_integer(1)),
-        "Passes over the data. None takes enough for about 1,800 steps (2,700 where an exemplar method places rows "
-        "forward), at least 10 and at most 100; fewer for more than two million rows, down to 2. Smaller batches than "
-        "the automatic ones get the same number of epochs.",
+        "Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more "
+        "than two million rows, down to 2. Where an exemplar method places rows forward, it takes enough for 2,700 "
+        "steps, at least 2 and at most 100. Smaller batches than the automatic ones get the same number of epochs.",
     ),
     "learning_rate": Parameter(
         "float",
