@@ -132,6 +132,7 @@ BAD_PARAMETERS = {
     "activation": ["relu6", None],
     "network": ["deep", DtSEE],
     "n_inputs": [0, -3, "all", 2.5],
+    "metric": ["l2", None, 3, "Cosine"],
     "standardize": ["yes", None, 2],
     "batch_size": [0, 1, 10.5, "64"],
     "max_epochs": [0, -1, 1.5, "10"],

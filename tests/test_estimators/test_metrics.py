@@ -53,7 +53,7 @@ def test_rows_are_compared_as_scikit_learn_compares_them(name, rows):
 @pytest.mark.parametrize("name", METRICS)
 def test_a_map_of_every_metric_keeps_the_classes(name, rows):
     X, y, X_test, y_test = rows[name]
-    see = DtSEE(metric=name, random_state=0, max_epochs=30, refinement=150).fit(X)
+    see = DtSEE(metric=name, random_state=0, max_epochs=60, refinement=150).fit(X)
     assert (see.transform(X) == see.embedding_).all()
     for placement, error in (("refined", 0.15), ("forward", 0.25)):
         see.set_params(placement=placement)

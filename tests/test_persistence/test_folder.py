@@ -80,7 +80,7 @@ def test_feature_names_and_odd_parameters_survive(digits, tmp_path):
 
 
 def test_a_network_of_ones_own_is_given_again(digits, tmp_path):
-    network = torch.nn.Sequential(torch.nn.Linear(50, 30), torch.nn.Tanh(), torch.nn.Linear(30, 2))
+    network = torch.nn.Sequential(torch.nn.Linear(64, 30), torch.nn.Tanh(), torch.nn.Linear(30, 2))
     see = fitted(DtSEE, digits[0], network=network)
     see.save(tmp_path / "model")
     with pytest.raises(ModelError, match=r"network of your own \(Sequential\): give .*network="):

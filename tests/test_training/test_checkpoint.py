@@ -82,7 +82,7 @@ def test_it_ends_the_same_to_the_bit(cls, changes, epoch, batch, X, tmp_path, mo
 
 def test_a_network_that_draws_at_random_is_resumed_too(X, tmp_path, monkeypatch):
     network = torch.nn.Sequential(
-        torch.nn.Linear(50, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 2)
+        torch.nn.Linear(64, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 2)
     )
     whole = quick(network=network).fit(X)
     see = quick(network=network, checkpoint=tmp_path)

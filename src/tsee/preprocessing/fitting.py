@@ -229,7 +229,7 @@ def fit_preprocessing(
             axes, variances = automatic_axes(X, unit, min(n_features, n_rows - 1), generator, squares)
         else:
             axes, variances = leading_axes(X, unit, min(n_inputs, n_rows - 1), generator, squares)
-        basis, variance = axes.float().numpy(), float(variances.sum()) / len(variances)
+        basis, variance = axes.float().contiguous().numpy(), float(variances.sum()) / len(variances)
     if varies and not standardize and not isinstance(X, ComparedRows):  # rows of unit length have no units
         by_feature = all_sum(squares).numpy()
         _warn_of_dominance(by_feature, varying, largest, n_rows, names)

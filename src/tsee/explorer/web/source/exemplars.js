@@ -82,6 +82,7 @@ export class Exemplars {
 
   // The position of a row among its nearest exemplars.
   settled(indices, squared) {
+    if (!Number.isFinite(squared[0])) return [NaN, NaN]; // too far for a distance
     const { precision, rounding, settling } = this.model.refined;
     const position = (index) => [this.positions[2 * index], this.positions[2 * index + 1]];
     if (squared[0] <= rounding * squared[squared.length - 1]) return position(indices[0]);
