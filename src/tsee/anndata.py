@@ -16,6 +16,7 @@ from tsee.files.errors import listed
 from tsee.files.h5ad import rows_of
 from tsee.files.rows import ChosenColumns, Rows
 from tsee.fitted import fitted_map
+from tsee.metric import compares_features
 from tsee.values import plain
 
 __all__ = ["embed", "place"]
@@ -44,10 +45,10 @@ def embed(
     adata : AnnData
         The data; ``adata.X`` may be dense, sparse, or on disk (``backed``).
     use_rep : str, optional
-        What to map: ``"X"`` or a key of ``adata.obsm``. By default X if it has at most 50 variables, otherwise
-        ``"X_pca"`` if it is there, otherwise X, whose leading 50 principal components the model finds itself
-        (``n_inputs``). A model of X remembers the names of the variables, and places new observations without a
-        PCA made elsewhere.
+        What to map: ``"X"`` or a key of ``adata.obsm``. By default X if it has at most 50 variables or if the metric
+        compares these themselves ("manhattan", "hamming", "jaccard"), otherwise ``"X_pca"`` if it is there, otherwise
+        X, whose principal components the model finds itself (``n_inputs``). A model of X remembers the names of the
+        variables, and places new observations without a PCA made elsewhere.
     method : {"dt-see", "hot-see", "pt-sne", "hot-sne"}
         Which of `DtSEE`, `HotSEE`, `PtSNE` and `HotSNE` to fit.
     key_added : str, optional
@@ -84,9 +85,9 @@ def embed(
             f"{listed(unknown)} is not a parameter of embed or of {type(estimator).__name__}, which are "
             f"{listed(estimator.get_params(), most=100)}."
         )
-    chosen = _choose(adata, use_rep)
+    chosen = _choose(adata, use_rep, str(estimator.set_params(**parameters).metric))
     rows = _representation(adata, chosen)
-    estimator.set_params(**parameters).fit(rows)
+    estimator.fit(rows)
     positions = estimator.transform(rows) if estimator.map_.embedding is None else estimator.embedding_.copy()
     if chosen == "X" and adata.var_names.is_unique:
         estimator.adopt(replace(estimator.map_, feature_names=tuple(str(name) for name in adata.var_names)))
@@ -128,7 +129,7 @@ def place(adata: Any, model: Any, *, use_rep: str | None = None, key_added: str 
     _check_anndata(adata)
     fitted = fitted_map(model)
     names = fitted.feature_names
-    chosen = "X" if use_rep is None and names is not None else _choose(adata, use_rep)
+    chosen = "X" if use_rep is None and names is not None else _choose(adata, use_rep, fitted.preprocessing.metric)
     X = _representation(adata, chosen)
     if chosen == "X" and names is not None:
         X = _columns(X, _positions(adata, names))
@@ -150,10 +151,11 @@ def _check_anndata(adata: Any) -> None:
         )
 
 
-def _choose(adata: Any, use_rep: str | None) -> str:
-    """Which representation to take, by scanpy's rule."""
+def _choose(adata: Any, use_rep: str | None, metric: str) -> str:
+    """Which representation to take, by scanpy's rule; X if the features themselves are compared."""
     if use_rep is None:
-        use_rep = "X_pca" if len(adata.var_names) > MAX_VARIABLES and "X_pca" in adata.obsm else "X"
+        projected = len(adata.var_names) > MAX_VARIABLES and not compares_features(metric)
+        use_rep = "X_pca" if projected and "X_pca" in adata.obsm else "X"
     if use_rep in adata.obsm or (use_rep == "X" and adata.X is not None):
         return use_rep
     raise ValueError(f"The 'use_rep' parameter is {use_rep!r}, which adata does not have. It has {_present(adata)}.")

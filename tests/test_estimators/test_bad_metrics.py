@@ -102,3 +102,22 @@ def test_empty_rows_are_compared_by_jaccard():
 def test_dominant_columns_are_no_reason_to_advise_what_is_refused(recwarn):
     quick(DtSEE, metric="cosine").fit(ROWS[:200] * [1, 1, 1, 1, 1, 1000])
     assert not [warning for warning in recwarn if "standardize" in str(warning.message)]
+
+
+@pytest.mark.parametrize("value", [1.7e12, 2**24 + 1, 1e-9])
+def test_categories_that_float32_cannot_tell_apart_are_refused(value):
+    X = np.random.default_rng(0).integers(0, 3, (40, 5)).astype(float)
+    see = DtSEE(metric="hamming", max_epochs=1, refinement=2, random_state=0).fit(X)
+    X[7, 2] = value
+    for call in (see.transform, DtSEE(metric="hamming").fit):
+        with pytest.raises(
+            ValueError, match=r"[Rr]ow 7 .*column 2 .*'hamming' compares categories.*number the categories"
+        ):
+            call(X)
+
+
+def test_small_categories_stay_apart_beside_large_ones():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.integers(0, 2, (60, 8)), rng.choice([1, 2**24], 60)].astype(float)
+    see = DtSEE(metric="hamming", max_epochs=1, refinement=2, random_state=0).fit(X)
+    assert len(np.unique(see.map_.exemplars.inputs.numpy(), axis=0)) == len(np.unique(X, axis=0))

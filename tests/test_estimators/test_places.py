@@ -23,6 +23,10 @@ def test_a_network_has_places_only_if_it_places_rows_alone(digits):
     assert (few.placement_, few.network_.n_places) == ("forward", 64)
     assert quick(DtSEE).fit(X).network_.n_places == 0
     assert quick(DtSEE, placement="forward", refinement=0).fit(X).network_.n_places == 0  # there is no layout
+    wanted = quick(DtSEE, n_exemplars=100, placement="refined").fit(X)  # few exemplars, but rows go among them
+    assert wanted.network_.n_places == 0
+    again = quick(DtSEE, placement="forward", network=few.network_).fit(X).network_  # the user's own, as it is
+    assert again.n_places == 64
     own = quick(DtSEE, placement="forward", network=torch.nn.Linear(64, 2)).fit(X).network_
     assert type(own) is torch.nn.Linear
 

@@ -119,3 +119,11 @@ def test_axes_of_sparse_rows_are_those_of_dense_rows(standardize, monkeypatch):
         for rows in (X, scipy.sparse.csr_matrix(X))
     ]
     torch.testing.assert_close(*found, atol=1e-4, rtol=1e-4)
+
+
+def test_axes_that_the_data_do_not_have_are_not_made():
+    X = np.c_[FLAT[:, :120], np.ones((len(FLAT), 80), dtype=np.float32)]
+    see = tsee.DtSEE(max_epochs=1, refinement=3, random_state=0).fit(X)
+    assert see.n_inputs_ <= 120
+    np.testing.assert_allclose(see.exemplars_[:, 120:], 1, atol=1e-4)
+    assert np.isfinite(see.exemplars_).all()

@@ -153,7 +153,7 @@ class ExemplarMap(PaperSettings, ParametricMap):
         return Sampled(
             neighborhoods,
             n_rows=plan.n_rows,
-            n_epochs=plan.n_epochs,
+            n_epochs=self._distilled(exemplars, plan)[0] if refined else plan.n_epochs,
             jitter=self.jitter,
             exaggeration=automatic_exaggeration if self.exaggeration is None else self.exaggeration,
             device=plan.device,
@@ -199,8 +199,6 @@ class ExemplarMap(PaperSettings, ParametricMap):
     def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
         if not isinstance(objective, Sampled) or not self._is_refined(objective.neighborhoods.exemplars):
             return super()._stages(objective, plan)
-        n_exemplars = len(objective.neighborhoods.exemplars)
-        alone = self.placement == "forward" or not is_dense(plan.n_rows, n_exemplars)
         weight = float(self.global_weight)
         layout = LayOut(
             objective,
@@ -208,12 +206,18 @@ class ExemplarMap(PaperSettings, ParametricMap):
             pull=weight / (1 - weight) if weight < 1 else math.inf,
             exaggeration=LAYOUT_EXAGGERATION if self.exaggeration is None else self.exaggeration,
         )
-        if not alone:
-            return [layout, Distill(objective, plan.n_epochs)]
+        return [layout, Distill(objective, *self._distilled(objective.neighborhoods.exemplars, plan))]
+
+    def _distilled(self, exemplars: Exemplars, plan: Plan) -> tuple[int, int]:
+        """Epochs in which the network learns a layout, and the places it chooses among: 0 if it is the user's own."""
+        sparse = self.placement is None and not is_dense(plan.n_rows, len(exemplars))
+        alone = self.placement == "forward" or sparse
+        if not alone or getattr(self, "network", None) is not None:
+            return plan.n_epochs, 0
         automatic = steps_per_epoch(plan.n_rows, resolve_batch_size(None, plan.n_rows, self._n_batches))
         enough = math.ceil(PLACES_STEPS / min(plan.n_steps, automatic))
         n_epochs = min(MAX_EPOCHS, max(FEWEST_EPOCHS, enough)) if self.max_epochs is None else plan.n_epochs
-        return [layout, Distill(objective, n_epochs, _n_places(n_exemplars))]
+        return n_epochs, _n_places(len(exemplars))
 
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.

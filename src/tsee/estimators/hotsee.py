@@ -112,8 +112,9 @@ class HotSEE(HighOrder, ExemplarMap):
         two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
     max_epochs : int or None, default=None
         Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
-        than two million rows, down to 2. Where an exemplar method places rows forward, it takes enough for 2,700
-        steps, at least 2 and at most 100. Smaller batches than the automatic ones get the same number of epochs.
+        than two million rows, down to 2. Where a network that places rows forward learns a layout, it takes enough
+        for 2,700 steps, at least 2 and at most 100. Smaller batches than the automatic ones get the same number of
+        epochs.
     learning_rate : float, default=0.03
         The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine, in
         each stage of training.
@@ -149,7 +150,8 @@ class HotSEE(HighOrder, ExemplarMap):
     history_ : dict of lists
         ``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it learned a layout. The loss
         may rise while spare dimensions are pressed flat. Where a layout is learned, it is the mean squared distance
-        from its positions, relative to the size of the map; a row far away counts less.
+        from its positions, relative to the size of the map; a row far away counts less. If the network chooses among
+        places, the loss of the choice is added, and distances are in a unit that shrinks.
     n_iter_ : int
         Epochs run.
     n_inputs_ : int

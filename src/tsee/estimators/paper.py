@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Self
 
 __all__ = ["PAPER", "PaperSettings"]
@@ -83,6 +84,6 @@ class PaperSettings:
         names = cls._get_param_names()  # type: ignore[attr-defined]
         settings = {name: value for name, value in PAPER.items() if name in names}
         few = parameters.get("n_exemplars")
-        if few is not None and few < FEW_EXEMPLARS:
+        if isinstance(few, Integral) and few < FEW_EXEMPLARS:
             settings["batch_size"] = SMALL_BATCH
         return cls(**{**settings, **parameters})

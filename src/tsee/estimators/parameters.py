@@ -321,8 +321,9 @@ PARAMETERS: dict[str, Parameter] = {
         "an integer of at least 1 or None",
         _or_none(_integer(1)),
         "Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more "
-        "than two million rows, down to 2. Where an exemplar method places rows forward, it takes enough for 2,700 "
-        "steps, at least 2 and at most 100. Smaller batches than the automatic ones get the same number of epochs.",
+        "than two million rows, down to 2. Where a network that places rows forward learns a layout, it takes enough "
+        "for 2,700 steps, at least 2 and at most 100. Smaller batches than the automatic ones get the same number of "
+        "epochs.",
     ),
     "learning_rate": Parameter(
         "float",
@@ -378,7 +379,8 @@ ATTRIBUTES = {
     "perplexity_ : float": "The perplexity that took effect.",
     "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it '
     "learned a layout. The loss may rise while spare dimensions are pressed flat. Where a layout is learned, it is "
-    "the mean squared distance from its positions, relative to the size of the map; a row far away counts less.",
+    "the mean squared distance from its positions, relative to the size of the map; a row far away counts less. If the "
+    "network chooses among places, the loss of the choice is added, and distances are in a unit that shrinks.",
     "n_iter_ : int": "Epochs run.",
     "n_inputs_ : int": "The number of inputs that took effect.",
     "n_features_in_ : int": "Features seen in ``fit``.",

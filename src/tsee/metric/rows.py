@@ -16,6 +16,8 @@ __all__ = ["ComparedRows", "compared_rows"]
 
 # A row is constant if it differs from its mean by no more than this many units in the last digit of its largest value.
 ROUNDING_UNITS = 8
+# Larger whole numbers are not all told apart in float32.
+LARGEST_CATEGORY = 2**24
 
 
 def compared_rows(block: np.ndarray, metric: str) -> np.ndarray:
@@ -23,7 +25,7 @@ def compared_rows(block: np.ndarray, metric: str) -> np.ndarray:
 
     For the cosine, rows are divided by their length; for the correlation, their mean is subtracted first. The squared
     Euclidean distance of such rows is :math:`2 (1 - \cos(x, e))`, twice the cosine (or correlation) distance. For
-    Jaccard, rows are checked. For other metrics they stay as they are.
+    Jaccard and Hamming, rows are checked. For other metrics they stay as they are.
 
     Parameters
     ----------
@@ -39,10 +41,12 @@ def compared_rows(block: np.ndarray, metric: str) -> np.ndarray:
     Raises
     ------
     RowError
-        If a row has no direction, or is not boolean. Its number is counted in the block.
+        If a row has no direction, is not boolean, or holds no category. Its number is counted in the block.
     """
     if metric == "jaccard":
         _check_boolean(block)
+    if metric == "hamming":
+        _check_categories(block)
     if metric not in ("cosine", "correlation"):
         return block
     rows = block.astype(np.float64)
@@ -72,6 +76,19 @@ def _check_boolean(block: np.ndarray) -> None:
             row,
             f"holds {block[row, column]:g} in column {column} (counted from 0), but metric='jaccard' compares "
             "booleans: pass X != 0 to compare which values are there, or choose another metric.",
+        )
+
+
+def _check_categories(block: np.ndarray) -> None:
+    """Whole numbers up to 2^24, and fractions down to its inverse, differ in float32 as they do in the data."""
+    size = np.abs(block)
+    other = (size > LARGEST_CATEGORY) | ((size > 0) & (size < 1 / LARGEST_CATEGORY))
+    if other.any():
+        row, column = (int(at) for at in np.argwhere(other)[0])
+        raise RowError(
+            row,
+            f"holds {block[row, column]:g} in column {column} (counted from 0), but metric='hamming' compares "
+            f"categories, numbers of at most {LARGEST_CATEGORY:,}: number the categories, or leave that column out.",
         )
 
 

@@ -32,6 +32,9 @@ FLOAT32_RANGE = 2.0**100
 # float32, and rows that differ would look equal.
 NEGLIGIBLE = 2.0**-38
 
+# The metrics to which values are equal or not, and nothing between.
+EQUAL_OR_NOT = ("hamming", "jaccard")
+
 # Data with fewer rows are not judged.
 MIN_JUDGED_ROWS = 20
 # A value outweighs all others if it holds this share of the variance, and its deviation is this many times the root
@@ -94,7 +97,8 @@ class Preprocessing:
         if self.basis is not None:
             basis = torch.from_numpy(self.basis)
             inputs = apply_padded(lambda rows: rows @ basis, inputs)
-        return nn.functional.hardshrink(inputs, NEGLIGIBLE)
+        # Small categories are not zero.
+        return inputs if self.metric in EQUAL_OR_NOT else nn.functional.hardshrink(inputs, NEGLIGIBLE)
 
     def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
         """The squared length of the part of each row that the inputs leave out, in the units of the inputs."""
@@ -191,7 +195,7 @@ def fit_preprocessing(
     names = getattr(X, "names", None) if names is None else names
     if metric in UNIT_LENGTH:
         return replace(fit_preprocessing(ComparedRows(X, metric), n_inputs, generator, names=names), metric=metric)
-    if metric in ("hamming", "jaccard"):
+    if metric in EQUAL_OR_NOT:
         return Preprocessing(np.zeros(X.shape[1]), ComparedRows(X, metric).power_of_two(), None, None, metric)
     n_inputs = None if compares_features(metric) else n_inputs
     n_features = X.shape[1]

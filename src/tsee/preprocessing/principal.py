@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tsee.data import blocks, dense, spaced_slices
-from tsee.distributed import all_gather, all_sum
+from tsee.distributed import all_gather, all_sum, broadcast
 
 __all__ = ["automatic_axes", "kept_neighbors", "leading_axes"]
 
@@ -33,6 +33,8 @@ SAMPLE_VALUES = 2**25
 # With more axes than the first number, the variance along an axis, relative to the largest, to this power is the
 # weight of the axis. The last axes of a flat spectrum hold much noise: at full weight, classes blur.
 TAPER = 1 / 8
+# Variances below this share of the largest are rounding.
+NO_VARIANCE = 1e-9
 
 
 class Unit(Protocol):
@@ -118,10 +120,15 @@ def automatic_axes(X: Any, unit: Unit, most: int, generator: torch.Generator, sq
             found = min(most, TRIED_AXES[-1]) if X.shape[1] <= MAX_COVARIANCE else n_axes
             wanted = squares if axes.shape[1] == 0 else None
             axes, variances = leading_axes(X, unit, found, generator, wanted)
+            rank = max(1, int((variances > NO_VARIANCE * variances[0]).sum()))  # the data may not have more axes
+            axes, variances, most = axes[:, :rank], variances[:rank], min(most, rank) if rank < found else most
+            n_axes = min(n_axes, most)
         taper = (variances[:n_axes].clamp_min(0) / variances[0].clamp_min(1e-300)) ** TAPER
         weights = taper if n_axes > TRIED_AXES[0] else torch.ones_like(taper)
         weighted = axes[:, :n_axes] * weights
-        if n_axes == most or kept_neighbors(sample, sample @ weighted.float()) >= ENOUGH_KEPT:
+        # Processors may round differently: one process decides for all.
+        kept = broadcast(torch.tensor(kept_neighbors(sample, sample @ weighted.float())))
+        if n_axes == most or float(kept) >= ENOUGH_KEPT:
             break
     return weighted, variances[:n_axes] * weights.square()
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from tsee.batches import Batch, Store
-from tsee.distributed import all_interrupted, all_sum, broadcast, rank
+from tsee.distributed import all_interrupted, all_sum, broadcast, rank, world_size
 from tsee.exceptions import TrainingWarning, warn
 from tsee.exemplars import choose_centers
 from tsee.fitted import FittedMap, History
@@ -263,8 +263,9 @@ class Distill:
 
     def _places(self, positions: Tensor, plan: Plan) -> Tensor:
         """Centers of the layout; the first are repeated up to a multiple of 16. A collective."""
-        generator, device = plan.generator, plan.device
-        found = choose_centers(positions, self.n_places, seeding="random", generator=generator, device=device).positions
+        generator, device, n = plan.generator, plan.device, len(positions)
+        own = positions[rank() * n // world_size() : (rank() + 1) * n // world_size()]
+        found = choose_centers(own, self.n_places, seeding="random", generator=generator, device=device).positions
         # Sums of other lengths round differently for one row than for many.
         return found[torch.arange(-(-len(found) // PLACES_STEP) * PLACES_STEP) % len(found)]
 
