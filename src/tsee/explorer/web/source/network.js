@@ -1,4 +1,4 @@
-// Preprocessing and network, step by step, on a block of rows: the counterpart of preprocessing.py and networks.py.
+// Preprocessing and network, step by step, on a block of rows: the counterpart of preprocessing/ and networks.py.
 
 import { comparedRows } from './metric.js';
 
