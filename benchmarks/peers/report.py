@@ -42,7 +42,7 @@ if it is given one ("encoder"); it got 256-256-256. `make bench` repeats the run
   processes ran at the lowest priority while PaCMAP and umap-learn fitted a million rows, and at normal priority for
   some minutes of ParamRepulsor on Fashion-MNIST.
 - The runs of tsee on the synthetic cells, and the parts of its time, are from before exemplars were laid out from the
-  large shape of the data.
+  large shape of the data, and from before networks had places.
 """
 
 LARGE_SHAPE = """\
