@@ -1,8 +1,9 @@
-r"""The repulsion of all pairs: exact for few positions, on a grid in one and two dimensions, sampled in more."""
+r"""The repulsion of all pairs: exact for few positions, on a grid in one to three dimensions, sampled in more."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from scipy.fft import next_fast_len
@@ -12,16 +13,39 @@ from tsee.data import blocks_in_cache
 
 __all__ = ["Repulsion"]
 
-# Up to this many positions all pairs are summed. More positions in one or two dimensions are spread on a grid, and
+# Up to this many positions all pairs are summed. More positions in up to three dimensions are spread on a grid, and
 # forces read from it, by splines of SPLINE nodes; anything outside the largest grid is felt as if it lay on its rim.
 MAX_ALL_PAIRS = 4096
 SPLINE = 3
-SPACING, NODE_STRIDE = 0.5, 48
 MAX_WIDTH = 512.0
-# The dimensions of the largest grid: one of more dimensions would have too many nodes.
-GRID_DIMENSIONS = 2
 # In more dimensions each step draws this many positions, which stand for all others.
 SOURCES = 4096
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Nodes along each axis of a grid: their spacing, the fewest, in what steps they grow, and the most.
+
+    They grow in steps so that kernels serve many calls. A map that is too narrow for the fewest nodes, or too wide for
+    the most, has other spacings.
+    """
+
+    spacing: float
+    fewest: int
+    step: int
+    most: int
+
+    def of(self, width: float) -> tuple[int, float]:
+        """How many nodes a map of this width has along each axis, and their spacing."""
+        wanted = width / self.spacing + SPLINE
+        nodes = min(self.most, self.fewest + self.step * math.ceil(max(0.0, wanted - self.fewest) / self.step))
+        if self.fewest < wanted <= nodes or width == 0:
+            return nodes, self.spacing
+        return nodes, width / (nodes - SPLINE)
+
+
+# By the number of dimensions. In three there are many more nodes, and far neighbors count for more.
+GRIDS = {1: _Grid(0.5, 48, 48, 1056), 2: _Grid(0.5, 48, 48, 1056), 3: _Grid(0.75, 48, 16, 128)}
 
 
 class Repulsion:
@@ -30,7 +54,7 @@ class Repulsion:
     Returns for each i the sum over j of w_ij^2 (y_i - y_j), and the normalizer, the sum of w_ij over i and j other
     than i, with w = 1 / (1 + |y_i - y_j|^2).
 
-    Up to 4,096 positions the sums are exact. More positions in one or two dimensions are interpolated by Fourier
+    Up to 4,096 positions the sums are exact. More positions in up to three dimensions are interpolated by Fourier
     transforms on a grid (Linderman et al., Nature Methods 2019), at a cost of n and the area of the map instead of n
     squared; splines put positions on the grid and read forces from it, and their smoothing is undone in the spectrum
     (Hockney and Eastwood, Computer Simulation Using Particles, 1981). The error is one or two percent of the forces if
@@ -47,7 +71,7 @@ class Repulsion:
         n, h = positions.shape
         if n <= MAX_ALL_PAIRS:
             return _by_products(positions)
-        if h <= GRID_DIMENSIONS:
+        if h in GRIDS:
             return self.interpolated(positions)
         return self.sampled(positions)
 
@@ -64,11 +88,7 @@ class Repulsion:
         middle = positions[:: 1 + n // MAX_ALL_PAIRS].median(0).values  # a sample is good enough here
         positions = middle + (positions - middle).clamp(-MAX_WIDTH / 2, MAX_WIDTH / 2)
         low = positions.amin(0)
-        width = float((positions.amax(0) - low).max())
-        if 0 < width < SPACING * (NODE_STRIDE - SPLINE):
-            nodes, spacing = NODE_STRIDE, width / (NODE_STRIDE - SPLINE)
-        else:  # a grid that grows in strides, so that its kernels serve many calls
-            nodes, spacing = NODE_STRIDE * math.ceil((width / SPACING + SPLINE) / NODE_STRIDE), SPACING
+        nodes, spacing = GRIDS[h].of(float((positions.amax(0) - low).max()))
         size, energies, forces = self._transformed_kernels(nodes, spacing, h)
 
         scaled = (positions - low) / spacing + 1
