@@ -146,7 +146,9 @@ class ExemplarMap(PaperSettings, ParametricMap):
         automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)
         k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
         projection = self._projection(exemplars)
-        neighborhoods = Neighborhoods(exemplars, plan.start, perplexity, k, remember=refined, projection=projection)
+        neighborhoods = Neighborhoods(
+            exemplars, plan.start, perplexity, k, remember=refined, projection=projection, verbose=plan.verbose
+        )
         if self.contrast == "noise":
             return Noise(neighborhoods, self.n_noise, self.noise_weight, plan.device, plan.draws)
         automatic_exaggeration = CENTERS_EXAGGERATION if exemplars.indices is None else POINTS_EXAGGERATION

@@ -79,6 +79,11 @@ class Index(ABC):
     def n_threads(self) -> int:
         """How many threads search at the same time, each for its own queries."""
 
+    @property
+    def order(self) -> Tensor:
+        """All candidates, in an order in which they are searched for fastest."""
+        return torch.arange(len(self.rows))
+
     @abstractmethod
     def nearest(self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
         """What `query` returns, for one block of queries on the device of the candidates."""
