@@ -36,7 +36,6 @@ nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_execution_timeout = 600
 nb_merge_streams = True
-nb_render_image_options = {"width": "100%"}
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say more than the types
