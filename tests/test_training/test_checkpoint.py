@@ -126,7 +126,7 @@ def test_a_state_of_another_fit_is_refused(X, tmp_path, monkeypatch):
     path = left(X, tmp_path, monkeypatch)
     before = path.read_bytes()
     for see, data, what in (
-        (quick(checkpoint=tmp_path, perplexity=5.0), X, "perplexity is 30.0, not 5.0"),
+        (quick(checkpoint=tmp_path, perplexity=5.0), X, "perplexity is 36.0, not 5.0"),
         (quick(checkpoint=tmp_path), X[:500], "n_rows is 600, not 500"),
         (quick(HotSEE, checkpoint=tmp_path), X, "estimator is 'DtSEE', not 'HotSEE'"),
         (quick(checkpoint=tmp_path).set_params(random_state=1), X, "seed is"),
@@ -139,6 +139,18 @@ def test_a_state_of_another_fit_is_refused(X, tmp_path, monkeypatch):
         with pytest.raises(CheckpointError, match="belongs to a fit of other data: choose another folder"):
             quick(checkpoint=tmp_path).fit(data)
     assert path.read_bytes() == before
+
+
+def test_a_state_of_other_labels_is_refused(X, tmp_path, monkeypatch):
+    see, y = quick(checkpoint=tmp_path, supervised=0.5), np.arange(600) % 7
+    whole = quick(supervised=0.5).fit(X, y)
+    with monkeypatch.context() as patch:
+        stop_at(patch, 3, 0)
+        with pytest.raises(StoppedError):
+            see.fit(X, y)
+    with pytest.raises(CheckpointError, match="belongs to another fit .*labels"):
+        see.fit(X, y[::-1])
+    np.testing.assert_array_equal(see.fit(X, y).embedding_, whole.embedding_)
 
 
 def test_a_damaged_state_is_refused(X, tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
+from tsee.labels import Labels
 from tsee.metric import compares_features, metric_of
 from tsee.networks import put_before
 from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
@@ -27,8 +28,9 @@ from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
 __all__ = ["ExemplarMap"]
 
-# The default; fewer exemplars take a third of their number without a warning.
-PERPLEXITY = 30.0
+# The default; fewer exemplars take a third of their number without a warning. Where more than MANY are laid out, it falls
+# with the cube root of their number, and with it the pairs that carry probability.
+PERPLEXITY, MANY = 36.0, 2**17
 # If there are more rows than this, this many are the exemplars: a search among them takes as long as two epochs.
 AUTO_POINTS = 2**16
 # With more centers, each one stands for fewer rows of other kinds. The full and the noise form take longer, though.
@@ -45,7 +47,7 @@ MIN_REFINED = 10
 # Neighbors of a row in a layout, per unit of perplexity. Three would change little and take half as long again.
 LAYOUT_NEIGHBORS = 2
 # The factor on the attraction at the end of a layout, and where the network learns from exemplars drawn for its rows.
-LAYOUT_EXAGGERATION = 1.0
+LAYOUT_EXAGGERATION = 0.9
 POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
 # Places of the layout for a network that places rows alone: one for so many exemplars, within bounds. They make an
 # epoch four times as long, so a network that only comes second does without.
@@ -71,6 +73,7 @@ class ExemplarMap(PaperSettings, ParametricMap):
     jitter: float | None
     refinement: int
     global_weight: float
+    supervised: float
     placement: Literal["refined", "forward"] | None
     n_neighbors: int | None
     n_noise: int
@@ -133,7 +136,9 @@ class ExemplarMap(PaperSettings, ParametricMap):
             )
         return centers.positions
 
-    def _make_objective(self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int) -> Objective:
+    def _make_objective(
+        self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int, labels: Labels | None
+    ) -> Objective:
         assert exemplars is not None
         n_candidates = len(exemplars) - (exemplars.indices is not None)
         if self.contrast == "full":
@@ -142,12 +147,21 @@ class ExemplarMap(PaperSettings, ParametricMap):
         n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
         perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)", PERPLEXITY)
         refined = self._is_refined(exemplars)
+        if refined and self.perplexity == PERPLEXITY:
+            perplexity *= min(1.0, MANY / len(exemplars)) ** (1 / 3)
         automatic = math.ceil((LAYOUT_NEIGHBORS if refined else 3) * perplexity)
         automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)
         k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
         projection = self._projection(exemplars)
         neighborhoods = Neighborhoods(
-            exemplars, plan.start, perplexity, k, remember=refined, projection=projection, verbose=plan.verbose
+            exemplars,
+            plan.start,
+            perplexity,
+            k,
+            remember=refined,
+            projection=projection,
+            labels=labels,
+            verbose=plan.verbose,
         )
         if self.contrast == "noise":
             return Noise(neighborhoods, self.n_noise, self.noise_weight, plan.device, plan.draws)

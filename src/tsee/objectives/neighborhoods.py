@@ -10,7 +10,8 @@ from torch import Tensor
 from tsee.affinities import Affinities, conditional_probabilities
 from tsee.batches import Columns
 from tsee.distributed import all_sum, rank, world_size
-from tsee.exemplars import Exemplars
+from tsee.exemplars import Exemplars, take
+from tsee.labels import Labels
 from tsee.neighbors import build_index
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
@@ -37,6 +38,8 @@ class Neighborhoods:
         rows.
     projection : Preprocessing, optional
         From inputs to the fewer numbers that the network is trained on. By default it is trained on the inputs.
+    labels : Labels, optional
+        The labels of the rows of this process, if neighbors count less whose labels differ. The exemplars must be rows.
     verbose : bool
         Whether to show how far the search for the exemplars' neighbors is.
     """
@@ -50,11 +53,15 @@ class Neighborhoods:
         *,
         remember: bool = False,
         projection: Preprocessing | None = None,
+        labels: Labels | None = None,
         verbose: bool = False,
     ) -> None:
         self.exemplars, self.start, self.projection = exemplars, start, projection
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
         self._index = build_index(exemplars.inputs, n_neighbors, exemplars.metric)
+        self.labels, self._exemplar_labels = labels, None
+        if labels is not None and exemplars.indices is not None:
+            self._exemplar_labels = take(labels.values[:, None], exemplars.indices)[:, 0]
         self._of_exemplars = self._search(verbose=verbose) if remember else None
 
     @cached_property
@@ -73,18 +80,23 @@ class Neighborhoods:
         own = self.exemplars.own(rows, self.start)
         known = self._of_exemplars
         if known is None or own is None:
-            return self._nearest(inputs, own), own
-        mine = own >= 0
-        found = Affinities(known.indices[own].long(), known.probabilities[own])
-        if not bool(mine.all()):
-            others = self._nearest(inputs[~mine], None)
-            found.indices[~mine], found.probabilities[~mine] = others.indices, others.probabilities
+            found = self._nearest(inputs, own)
+        else:
+            others = own < 0
+            found = Affinities(known.indices[own].long(), known.probabilities[own])
+            if bool(others.any()):
+                nearest = self._nearest(inputs[others], None)
+                found.indices[others], found.probabilities[others] = nearest.indices, nearest.probabilities
+        if self.labels is not None and self._exemplar_labels is not None:
+            found = self.labels.weigh(found, self.labels.values[rows], self._exemplar_labels)
         return found, own
 
     def of_exemplars(self) -> Affinities:
         """The neighbors of the exemplars among themselves, in 32 bits."""
         assert self._of_exemplars is not None
-        return self._of_exemplars
+        if self.labels is None or self._exemplar_labels is None:
+            return self._of_exemplars
+        return self.labels.weigh_exemplars(self._of_exemplars, self._exemplar_labels)
 
     def _nearest(self, inputs: Tensor, own: Tensor | None) -> Affinities:
         indices, distances = self._index.query(inputs, self.n_neighbors, exclude=own)
