@@ -13,26 +13,34 @@ from torch import Tensor, nn
 
 from tsee.batches import steps_per_epoch
 from tsee.data import check_rows
+from tsee.distributed import all_max
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
 from tsee.labels import Labels
+from tsee.memory import free_memory
 from tsee.metric import compares_features, metric_of
 from tsee.networks import put_before
 from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.preprocessing import Inputs, Preprocessing
-from tsee.progress import progress_bar
-from tsee.training.plan import FEWEST_EPOCHS, MAX_EPOCHS, Plan, resolve_batch_size, resolve_perplexity
+from tsee.progress import progress_bar, say
+from tsee.training.plan import AUTO_STEPS, FEWEST_EPOCHS, MAX_EPOCHS, Plan, resolve_batch_size, resolve_perplexity
 from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
 __all__ = ["ExemplarMap"]
 
-# The default; fewer exemplars take a third of their number without a warning. Where more than MANY are laid out, it falls
-# with the cube root of their number, and with it the pairs that carry probability.
+# The default; fewer exemplars take a third of their number without a warning. Where more than MANY are laid out, it
+# falls with the cube root of their number, and with it the pairs that carry probability.
 PERPLEXITY, MANY = 36.0, 2**17
-# If there are more rows than this, this many are the exemplars: a search among them takes as long as two epochs.
-AUTO_POINTS = 2**16
+# If there are more rows than this, this many are the exemplars: their layout takes a quarter of an hour or so on 2
+# cores. Memory may allow fewer: an exemplar takes so many bytes for each of its neighbors and each of its inputs.
+AUTO_POINTS = 2**21
+BYTES_PER_NEIGHBOR, BYTES_PER_INPUT = 36, 16
+# The share of the free memory that exemplars may take, if the user sets no limit.
+MEMORY_SHARE = 0.5
+# Never fewer than this, whatever the memory: they take some 100 MB.
+FEWEST_POINTS = 2**15
 # With more centers, each one stands for fewer rows of other kinds. The full and the noise form take longer, though.
 AUTO_CENTERS, AUTO_CENTERS_OF_SLOW_FORMS = 8192, 2000
 # k-means sees this many rows, or this many per center: more would not move the centers.
@@ -52,6 +60,8 @@ POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
 # Places of the layout for a network that places rows alone: one for so many exemplars, within bounds. They make an
 # epoch four times as long, so a network that only comes second does without.
 EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
+# How often a network that only comes second sees each of very many rows.
+SECOND_EPOCHS = 4
 # Steps that such a network gains from, if there are not too many epochs in them. More rows add little.
 PLACES_STEPS = 2700
 
@@ -74,6 +84,7 @@ class ExemplarMap(PaperSettings, ParametricMap):
     refinement: int
     global_weight: float
     supervised: float
+    max_memory: float | None
     placement: Literal["refined", "forward"] | None
     n_neighbors: int | None
     n_noise: int
@@ -104,7 +115,7 @@ class ExemplarMap(PaperSettings, ParametricMap):
 
     def _choose_exemplars(self, inputs: Inputs, plan: Plan) -> Exemplars:
         if self.exemplars == "points":
-            wanted = min(AUTO_POINTS, plan.n_rows) if self.n_exemplars is None else self.n_exemplars
+            wanted = self._automatic_points(inputs, plan) if self.n_exemplars is None else self.n_exemplars
             indices = choose_points(plan.n_rows, wanted, plan.generator)
             exemplars = Exemplars(take(inputs, indices), indices, metric=metric_of(self.metric))
         else:
@@ -119,6 +130,22 @@ class ExemplarMap(PaperSettings, ParametricMap):
                 DataWarning,
             )
         return exemplars
+
+    def _automatic_points(self, inputs: Inputs, plan: Plan) -> int:
+        """As many rows as time and memory allow. A collective: the process with the least memory decides."""
+        wanted = min(AUTO_POINTS, plan.n_rows)
+        neighbors = self.n_neighbors or LAYOUT_NEIGHBORS * _many(self.perplexity, wanted)
+        each = BYTES_PER_NEIGHBOR * neighbors + BYTES_PER_INPUT * inputs.shape[1]
+        limit = MEMORY_SHARE * free_memory() if self.max_memory is None else self.max_memory * 2**30
+        affordable = -all_max(-int(limit / each))
+        if affordable >= wanted:
+            return wanted
+        chosen = max(affordable, min(wanted, FEWEST_POINTS))
+        text = (
+            f"{chosen:,} of {plan.n_rows:,} rows are exemplars: more would take over {limit / 2**30:.1f} GiB of memory."
+        )
+        say(text, verbose=plan.verbose)
+        return chosen
 
     def _centers(self, inputs: Inputs, plan: Plan, wanted: int) -> Tensor:
         n_sampled = max(KMEANS_ROWS, KMEANS_ROWS_PER_CENTER * wanted)
@@ -147,8 +174,8 @@ class ExemplarMap(PaperSettings, ParametricMap):
         n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
         perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)", PERPLEXITY)
         refined = self._is_refined(exemplars)
-        if refined and self.perplexity == PERPLEXITY:
-            perplexity *= min(1.0, MANY / len(exemplars)) ** (1 / 3)
+        if refined:
+            perplexity = _many(perplexity, len(exemplars))
         automatic = math.ceil((LAYOUT_NEIGHBORS if refined else 3) * perplexity)
         automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)
         k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
@@ -228,9 +255,10 @@ class ExemplarMap(PaperSettings, ParametricMap):
         """Epochs in which the network learns a layout, and the places it chooses among: 0 if it is the user's own."""
         sparse = self.placement is None and not is_dense(plan.n_rows, len(exemplars))
         alone = self.placement == "forward" or sparse
-        if not alone or getattr(self, "network", None) is not None:
-            return plan.n_epochs, 0
         automatic = steps_per_epoch(plan.n_rows, resolve_batch_size(None, plan.n_rows, self._n_batches))
+        if not alone or getattr(self, "network", None) is not None:
+            enough = max(SECOND_EPOCHS, math.ceil(AUTO_STEPS / min(plan.n_steps, automatic)))
+            return plan.n_epochs if self.max_epochs is not None else min(plan.n_epochs, enough), 0
         enough = math.ceil(PLACES_STEPS / min(plan.n_steps, automatic))
         n_epochs = min(MAX_EPOCHS, max(FEWEST_EPOCHS, enough)) if self.max_epochs is None else plan.n_epochs
         return n_epochs, _n_places(len(exemplars))
@@ -299,6 +327,11 @@ class ExemplarMap(PaperSettings, ParametricMap):
         check_is_fitted(self)
         assert self.map_.exemplars is not None
         return self.map_.exemplars
+
+
+def _many(perplexity: float, n_exemplars: int) -> float:
+    """The default perplexity falls if very many exemplars are laid out; any other stays."""
+    return perplexity * min(1.0, MANY / n_exemplars) ** (1 / 3) if perplexity == PERPLEXITY else perplexity
 
 
 def _n_places(n_exemplars: int) -> int:

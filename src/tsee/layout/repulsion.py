@@ -17,7 +17,7 @@ __all__ = ["Repulsion"]
 # forces read from it, by splines of SPLINE nodes; anything outside the largest grid is felt as if it lay on its rim.
 MAX_ALL_PAIRS = 4096
 SPLINE = 3
-MAX_WIDTH = 512.0
+MAX_WIDTH = 2048.0
 # In more dimensions each step draws this many positions, which stand for all others.
 SOURCES = 4096
 

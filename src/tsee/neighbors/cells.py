@@ -21,10 +21,10 @@ __all__ = ["CellIndex", "build_index"]
 # 99.6 % are found in MNIST and 99.9 % in Fashion-MNIST, in a quarter of the time.
 MIN_CANDIDATES = 2**15
 CELL_ROWS, SEARCHED_SHARE = 256, 10
-# From this many cells on their number is the same, and grows by GROWTH as long as a sample of this many candidates, evenly
-# spaced, does not find this share of its 15 nearest.
+# Of more cells than this, no larger number is searched, unless a sample of candidates, evenly spaced, does not find
+# this share of its 15 nearest: then the number grows by this factor until it does.
 MOST_BY_SHARE, GROWTH = 256, 1.5
-RECALL_SAMPLE, RECALL_NEIGHBORS, LEAST_RECALL = 256, 15, 0.97
+RECALL_SAMPLE, RECALL_NEIGHBORS, LEAST_RECALL = 256, 15, 0.96
 RECALL_BLOCK = 2**14
 # Members of a cell are stored in chunks of this many. The last chunk is padded.
 CHUNK = 32
