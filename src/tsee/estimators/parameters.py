@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
-from tsee.metric import METRICS, compares_features
+from tsee.estimators.combinations import check_metric
+from tsee.metric import METRICS, PRECOMPUTED
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
 
 __all__ = [
@@ -59,29 +60,7 @@ def check_parameters(estimator: BaseEstimator, *only: str) -> None:
                 f"Got {value!r} instead."
             )
     if not only:
-        _check_metric(estimator)
-
-
-def _check_metric(estimator: BaseEstimator) -> None:
-    """Refuse what the metric does not go with."""
-    name, metric = type(estimator).__name__, estimator.metric
-    if estimator.standardize and metric not in ("euclidean", "manhattan"):
-        raise ValueError(
-            f"The 'standardize' parameter of {name} must be False with metric={metric!r}, which has no units: leave it "
-            "out, or scale the columns yourself before fit and transform."
-        )
-    if not compares_features(metric):
-        return
-    if estimator.n_inputs not in (None, "auto"):
-        raise ValueError(
-            f"The 'n_inputs' parameter of {name} must be None or \"auto\" with metric={metric!r}, which compares "
-            f"the features themselves. Got {estimator.n_inputs!r} instead."
-        )
-    if getattr(estimator, "exemplars", "points") == "centers":
-        raise ValueError(
-            f"The 'exemplars' parameter of {name} must be \"points\" with metric={metric!r}, for which rows have no "
-            "k-means centers. Got 'centers' instead."
-        )
+        check_metric(estimator)
 
 
 def shared_facts(estimator: BaseEstimator, n_features: int, names: Sequence[str] | None) -> dict[str, Any]:
@@ -140,17 +119,18 @@ PARAMETERS: dict[str, Parameter] = {
         _real(1),
         "How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of "
         "its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a "
-        "warning; ``perplexity_`` is the value that took effect.",
+        "warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.",
     ),
     "metric": Parameter(
-        "{" + ", ".join(f'"{name}"' for name in METRICS) + "}",
-        ", ".join(f'"{name}"' for name in METRICS[:-1]) + f' or "{METRICS[-1]}"',
-        _one_of(*METRICS),
+        "{" + ", ".join(f'"{name}"' for name in (*METRICS, PRECOMPUTED)) + "}",
+        ", ".join(f'"{name}"' for name in METRICS) + f' or "{PRECOMPUTED}"',
+        _one_of(*METRICS, PRECOMPUTED),
         'How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or '
         'also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute '
         'differences; "hamming", the share of features that differ; or "jaccard", by the features that both have among '
         "those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go without "
-        "principal components and k-means centers.",
+        'principal components and k-means centers. "precomputed", only in DtSEE and HotSEE, takes a square matrix of '
+        "distances as X, and makes a map without a network.",
     ),
     "exemplars": Parameter(
         '{"points", "centers"}',

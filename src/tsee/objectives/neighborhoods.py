@@ -46,7 +46,7 @@ class Neighborhoods:
     ) -> None:
         self.exemplars, self.start, self.projection = exemplars, start, projection
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
-        self._index = build_index(exemplars.inputs, n_neighbors, exemplars.metric)
+        self._index = exemplars.neighbors or build_index(exemplars.inputs, n_neighbors, exemplars.metric)
         self._remembered = None
         if remember:
             shape = (len(exemplars), n_neighbors)
