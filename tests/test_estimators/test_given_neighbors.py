@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import tsee
 from tests.quick import quick
 from tsee import DtSEE, HotSEE
-from tsee.metrics import quality_score
+from tsee.metrics import knn_error, quality_score
 from tsee.neighbors import GivenNeighbors
 
 
@@ -325,3 +326,14 @@ def test_what_given_neighbors_do_not_go_with():
         see.transform(X, neighbors=GOOD)
     with pytest.raises(ValueError, match="a line for each of the 49 rows of X"):
         quick(DtSEE).fit(X).transform(X[:49], neighbors=GOOD)
+
+
+def test_labels_weigh_given_neighbors_and_given_distances(digits):
+    X, y, _, _ = digits
+    D = pairwise_distances(X)
+    for fit in (
+        lambda **given: quick(DtSEE, refinement=100, **given).fit(X, y, neighbors=found(X, 60)),
+        lambda **given: quick(DtSEE, refinement=100, metric="precomputed", **given).fit(D, y),
+    ):
+        plain, weighed = fit().embedding_, fit(supervised=0.9).embedding_
+        assert knn_error(weighed, y, k=1)[1] < knn_error(plain, y, k=1)[1]

@@ -18,6 +18,7 @@ from tsee.estimators.paper import PaperSettings
 from tsee.estimators.properties import ExemplarProperties
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
+from tsee.labels import Labels
 from tsee.metric import PRECOMPUTED, check_distances, compares_features, metric_of
 from tsee.neighbors import GivenIndex, GivenNeighbors
 from tsee.networks import NoNetwork, put_before
@@ -76,6 +77,7 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
     jitter: float | None
     refinement: int
     global_weight: float
+    supervised: float
     placement: Literal["refined", "forward"] | None
     n_neighbors: int | None
     n_noise: int
@@ -115,7 +117,9 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
             `tsee.files.open_table`, and paths to files that it can open are read by slice, and may be larger than
             memory: what training needs of them is then kept in a temporary file. With ``metric="precomputed"``, a
             square matrix of distances.
-        y : ignored
+        y : array, list, tensor or Series of shape (n_samples,), optional
+            Labels, if ``supervised`` is above 0; ignored otherwise. Whole numbers, text and booleans are classes, other
+            numbers are numbers. Some may be unknown: NaN, None, empty text, and -1 among classes.
         neighbors : sparse matrix of shape (n_samples, n_samples), or pair of arrays of shape (n_samples, k), optional
             The neighbors of the rows, if you know them: a sparse matrix of distances, as
             ``sklearn.neighbors.kneighbors_graph(X, k, mode="distance")`` and scanpy (``adata.obsp["distances"]``) make
@@ -138,7 +142,7 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
         >>> DtSEE(max_epochs=1, random_state=0).fit(X, neighbors=graph).perplexity_
         30.0
         """
-        return self._fit(X, neighbors)
+        return self._fit(X, y, neighbors)
 
     def fit_transform(self, X: Any, y: Any = None, *, neighbors: Any = None) -> np.ndarray:
         """Learn the map of ``X`` and return the positions of its rows.
@@ -148,7 +152,8 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
         Parameters
         ----------
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
-        y : ignored
+        y : array, list, tensor or Series of shape (n_samples,), optional
+            Labels, as in ``fit``.
         neighbors : sparse matrix or pair of arrays, optional
             The neighbors of the rows, as in ``fit``.
 
@@ -156,7 +161,7 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
         -------
         ndarray of shape (n_samples, n_components), float32
         """
-        return self._fit(X, neighbors)._first_positions(X)
+        return self._fit(X, y, neighbors)._first_positions(X)
 
     def transform(self, X: Any, *, neighbors: Any = None) -> np.ndarray:
         """Place rows on the map.
@@ -242,7 +247,9 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
             )
         return centers.positions
 
-    def _make_objective(self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int) -> Objective:
+    def _make_objective(
+        self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int, labels: Labels | None
+    ) -> Objective:
         assert exemplars is not None
         n_candidates = len(exemplars) - (exemplars.indices is not None)
         if self.contrast == "full":
@@ -258,7 +265,9 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
         automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)
         k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
         projection = self._projection(exemplars)
-        neighborhoods = Neighborhoods(exemplars, plan.start, perplexity, k, remember=refined, projection=projection)
+        neighborhoods = Neighborhoods(
+            exemplars, plan.start, perplexity, k, remember=refined, projection=projection, labels=labels
+        )
         if self.contrast == "noise":
             return Noise(neighborhoods, self.n_noise, self.noise_weight, plan.device, plan.draws)
         automatic_exaggeration = CENTERS_EXAGGERATION if exemplars.indices is None else POINTS_EXAGGERATION
