@@ -18,8 +18,8 @@ from tsee.data import blocks, check_matrix, dense
 from tsee.distributed import all_gather
 from tsee.exceptions import ModelError, RowError, rows_from
 from tsee.exemplars import Exemplars
-from tsee.metric import metric_of
-from tsee.networks import DeepNetwork, HighOrderNetwork
+from tsee.metric import PRECOMPUTED, metric_of
+from tsee.networks import DeepNetwork, HighOrderNetwork, NoNetwork
 from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
 from tsee.placement.refined import refined_positions
@@ -32,7 +32,7 @@ Placement: TypeAlias = Literal["refined", "forward"]
 PLACEMENTS = ("refined", "forward")
 # The methods, and whether each has exemplars.
 METHODS = {"DtSEE": True, "HotSEE": True, "PtSNE": False, "HotSNE": False}
-NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork)}
+NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork, NoNetwork)}
 # Rows whose inputs are in memory while rows are placed.
 PLACED_ROWS = 2**14
 
@@ -200,7 +200,7 @@ class FittedMap:
         fitted = self
         if fitted.exemplars is not None and fitted.exemplars.positions is None:
             positions = forward_positions(fitted.network, fitted.exemplars.inputs).clone()  # no inference tensor
-            fitted = replace(fitted, exemplars=replace(fitted.exemplars, positions=positions))
+            fitted = replace(fitted, exemplars=fitted.exemplars.replaced(positions=positions))
         embedding = None
         if inputs is not None:
             parts = [fitted._place_fitted(inputs, rows, start, how) for rows in blocks(len(inputs), PLACED_ROWS)]
@@ -209,7 +209,10 @@ class FittedMap:
         if (exemplars := fitted.exemplars) is not None:
             indices = None if exemplars.indices is None else subsample(exemplars.indices)
             fewer = Exemplars(subsample(exemplars.inputs), indices, metric=exemplars.metric)
+            if fitted.preprocessing.metric == PRECOMPUTED:  # rows are distances from all of them
+                fewer = exemplars
             reference = NoveltyReference(*(fitted._usual_distances(X, start, those) for those in (exemplars, fewer)))
+            fitted = replace(fitted, exemplars=exemplars.replaced(neighbors=None))  # no longer needed
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -11,16 +11,18 @@ from torch.nn.functional import pad
 from tsee.data import apply_padded, blocks
 from tsee.metric import Metric, Prepared, ProductMetric, euclidean, shifted
 from tsee.neighbors.exact import ExactIndex
-from tsee.neighbors.index import SMALL_BATCH, Index, ProductIndex
+from tsee.neighbors.index import SMALL_BATCH, Index, ProductIndex, part_of
 from tsee.neighbors.scanned import ScannedIndex
 from tsee.neighbors.smallest import Scratch, columns_of_smallest
 
-__all__ = ["CellIndex", "build_index"]
+__all__ = ["MOST_IN_CELLS", "CellIndex", "build_index"]
 
 # From this many candidates on it pays to search only the nearest cells, one in ten: of the 30 nearest neighbors,
 # 99.6 % are found in MNIST and 99.9 % in Fashion-MNIST, in a quarter of the time.
 MIN_CANDIDATES = 2**15
 CELL_ROWS, SEARCHED_SHARE = 256, 10
+# A search for more neighbors than this looks at all candidates.
+MOST_IN_CELLS = CELL_ROWS // 2
 # Of more cells than this, no larger number is searched, unless a sample of candidates, evenly spaced, does not find
 # this share of its 15 nearest: then the number grows by this factor until it does.
 MOST_BY_SHARE, GROWTH = 256, 1.5
@@ -106,10 +108,9 @@ class CellIndex(ProductIndex):
                 return
             self._search(min(len(self.centers), int(GROWTH * self.n_searched)))
 
-    @property
-    def order(self) -> Tensor:
-        """By cells: queries that are near each other share the cells they search."""
-        return self.members[self.members >= 0]
+    def part(self, number: int, n_parts: int) -> Tensor:
+        """By cells: candidates that are near each other share the cells they search."""
+        return part_of(self.members[self.members >= 0], number, n_parts)
 
     @property
     def block_rows(self) -> int:
@@ -228,7 +229,7 @@ def build_index(rows: Tensor, k: int, metric: Metric = euclidean) -> Index:
     """
     if not isinstance(metric, ProductMetric):
         return ScannedIndex(rows, metric)
-    in_cells = len(rows) >= MIN_CANDIDATES and k <= CELL_ROWS // 2 and rows.device.type == "cpu"
+    in_cells = len(rows) >= MIN_CANDIDATES and k <= MOST_IN_CELLS and rows.device.type == "cpu"
     return CellIndex(rows, metric) if in_cells else ExactIndex(rows, metric)
 
 

@@ -12,7 +12,6 @@ from tsee.batches import Columns
 from tsee.distributed import all_sum, rank, world_size
 from tsee.exemplars import Exemplars, take
 from tsee.labels import Labels
-from tsee.neighbors import build_index
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
 
@@ -58,7 +57,7 @@ class Neighborhoods:
     ) -> None:
         self.exemplars, self.start, self.projection = exemplars, start, projection
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
-        self._index = build_index(exemplars.inputs, n_neighbors, exemplars.metric)
+        self._index = exemplars.neighbors or exemplars.index_for(n_neighbors)
         self.labels, self._exemplar_labels = labels, None
         if labels is not None and exemplars.indices is not None:
             self._exemplar_labels = take(labels.values[:, None], exemplars.indices)[:, 0]
@@ -104,11 +103,11 @@ class Neighborhoods:
 
     def _search(self, *, verbose: bool) -> Affinities:
         """The neighbors of the exemplars among themselves. Each process searches for a part of them. A collective."""
-        n, shape = len(self.exemplars), (len(self.exemplars), self.n_neighbors)
+        shape = (len(self.exemplars), self.n_neighbors)
         found = Affinities(torch.zeros(shape, dtype=torch.int32), torch.zeros(shape))
-        order = self._index.order[rank() * n // world_size() : (rank() + 1) * n // world_size()]
-        with progress_bar(len(order), "neighbors", "row", verbose=verbose) as bar:
-            for part in order.split(SEARCHED_ROWS):
+        mine = self._index.part(rank(), world_size())
+        with progress_bar(len(mine), "neighbors", "row", verbose=verbose) as bar:
+            for part in mine.split(SEARCHED_ROWS):
                 nearest = self._nearest(self.exemplars.inputs[part], part)
                 found.indices[part], found.probabilities[part] = nearest.indices.int(), nearest.probabilities
                 bar.update(len(part))

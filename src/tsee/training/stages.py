@@ -218,9 +218,11 @@ class LayOut:
                 "them.",
                 TrainingWarning,
             )
+        if fitted.exemplars.neighbors is None:  # rows that are equal may have been given different ones
+            positions = same_for_equal(inputs, positions)
         return replace(
             fitted,
-            exemplars=replace(fitted.exemplars, positions=same_for_equal(inputs, positions)),
+            exemplars=fitted.exemplars.replaced(positions=positions),
             placement="refined" if not complete or is_dense(plan.n_rows, len(inputs)) else "forward",
             history=replace(fitted.history, complete=complete),
         )
@@ -310,7 +312,7 @@ def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> Fitted
     if exemplars is not None and state.positions is not None:
         like = exemplars.inputs.new_zeros((len(exemplars), fitted.n_components))
         check_like({"positions": state.positions}, {"positions": like})
-        exemplars = replace(exemplars, positions=state.positions)
+        exemplars = exemplars.replaced(positions=state.positions)
     placement: Any = state.placement
     network = _flat(fitted.network) if state.stage else fitted.network
     return replace(fitted, network=network, exemplars=exemplars, placement=placement, history=state.history)
