@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tsee.distributed import all_offset, all_sum
 from tsee.metric import Metric, ProductMetric, euclidean
-from tsee.neighbors import MOST_IN_CELLS, GivenIndex, Index, build_index
+from tsee.neighbors import GivenIndex, Index, build_index
 
 __all__ = ["Centers", "Exemplars", "choose_centers", "choose_points", "take", "take_own"]
 
@@ -161,8 +161,6 @@ def _check_at_least(name: str, value: int, least: int) -> None:
 
 @dataclass(frozen=True)
 class _Clusters:
-    """The result of one pass over the rows of all processes."""
-
     labels: Tensor  # (n,) the nearest center of each row
     squared: Tensor  # (n,) the squared distance to it
     sums: Tensor  # (z, d) float64
@@ -359,7 +357,7 @@ class Exemplars:
     inputs : Tensor of shape (z, d), float32
         The exemplars as the network sees them.
     indices : Tensor of shape (z,), int64, or None
-        Which rows of ``fit`` they are, numbered over all processes, in ascending order. None for k-means centers.
+        Which rows of ``fit`` they are, over all processes, in ascending order. None for k-means centers.
     positions : Tensor of shape (z, h), float32, or None
         Where they are on the map; None until they are known.
     metric : Metric, default `euclidean`
@@ -378,30 +376,21 @@ class Exemplars:
         return len(self.inputs)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copied and pickled without the index, which is made again when it is needed."""
-        return {name: value for name, value in vars(self).items() if name != "index"}
+        return {name: value for name, value in vars(self).items() if name != "index"}  # it is made when needed
 
     @cached_property
     def index(self) -> Index:
         """The index that finds the nearest exemplars of a row, made when first needed."""
         return build_index(self.inputs, FEW_NEIGHBORS, self.metric)
 
-    def index_for(self, k: int) -> Index:
-        """An index for searches of ``k`` neighbors: the same one, unless they are very many."""
-        return self.index if k <= MOST_IN_CELLS else build_index(self.inputs, k, self.metric)
-
     def replaced(self, **changes: Any) -> Exemplars:
-        """The same exemplars, changed in their positions or given neighbors, with the index if there is one."""
+        """The same exemplars with other positions or given neighbors, and with the index if there is one."""
         changed = replace(self, **changes)
-        if "index" in vars(self):
-            vars(changed)["index"] = self.index
+        vars(changed).update({name: value for name, value in vars(self).items() if name == "index"})
         return changed
 
     def own(self, rows: slice, start: int = 0) -> Tensor | None:
-        """For each row of a slice, the exemplar that the row itself is, or -1. None if exemplars are centers.
-
-        ``start`` is the number of this process's first row, over all processes.
-        """
+        """For each row of a slice from ``start`` on, the exemplar that the row is, or -1. None for centers."""
         if self.indices is None:
             return None
         begin, end = start + rows.start, start + rows.stop

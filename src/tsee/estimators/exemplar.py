@@ -13,58 +13,45 @@ from torch import Tensor, nn
 
 from tsee.batches import steps_per_epoch
 from tsee.data import check_rows
-from tsee.distributed import all_max
+from tsee.estimators.automatic import (
+    LAYOUT_NEIGHBORS,
+    MAX_SEEN,
+    PERPLEXITY,
+    falling_perplexity,
+    n_places,
+    n_points,
+    projection_of,
+)
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.estimators.properties import ExemplarProperties
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
 from tsee.labels import Labels
-from tsee.memory import free_memory
 from tsee.metric import PRECOMPUTED, check_distances, compares_features, metric_of
 from tsee.neighbors import GivenIndex, GivenNeighbors
 from tsee.networks import NoNetwork, put_before
 from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.placement.given import given_positions
 from tsee.preprocessing import Inputs, Preprocessing
-from tsee.progress import progress_bar, say
+from tsee.progress import progress_bar
 from tsee.training.plan import AUTO_STEPS, FEWEST_EPOCHS, MAX_EPOCHS, Plan, resolve_batch_size, resolve_perplexity
 from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
 __all__ = ["ExemplarMap"]
 
-# The default; fewer exemplars take a third of their number without a warning. Where more than MANY are laid out, it
-# falls with the cube root of their number, and with it the pairs that carry probability.
-PERPLEXITY, MANY = 36.0, 2**17
-# If there are more rows than this, this many are the exemplars: their layout takes a quarter of an hour or so on 2
-# cores. Memory may allow fewer: an exemplar takes so many bytes for each of its neighbors and each of its inputs.
-AUTO_POINTS = 2**21
-BYTES_PER_NEIGHBOR, BYTES_PER_INPUT = 36, 16
-# The share of the free memory that exemplars may take, if the user sets no limit.
-MEMORY_SHARE = 0.5
-# Never fewer than this, whatever the memory: they take some 100 MB.
-FEWEST_POINTS = 2**15
 # With more centers, each one stands for fewer rows of other kinds. The full and the noise form take longer, though.
 AUTO_CENTERS, AUTO_CENTERS_OF_SLOW_FORMS = 8192, 2000
 # k-means sees this many rows, or this many per center: more would not move the centers.
 KMEANS_ROWS, KMEANS_ROWS_PER_CENTER = 2**19, 64
 NOISE_NEIGHBORS = 100
-# Where the features themselves are compared, the network is trained on this many principal components of them, from
-# about this many exemplars, and these are then multiplied into its first layer: with 2,048 features, a fit takes half
-# the time.
-MAX_SEEN, PROJECTED_SAMPLE = 256, 1024
 # With fewer exemplars all of them are neighbors of each other: nothing is left to hold them apart.
 MIN_REFINED = 10
-# Neighbors of a row in a layout, per unit of perplexity. Three would change little and take half as long again.
-LAYOUT_NEIGHBORS = 2
 # The most perplexity per given neighbor, of which there are often few. More would make near ones no nearer than others.
 GIVEN_SHARE = 2 / 3
 # The factor on the attraction at the end of a layout, and where the network learns from exemplars drawn for its rows.
 LAYOUT_EXAGGERATION = 0.9
 POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
-# Places of the layout for a network that places rows alone: one for so many exemplars, within bounds. They make an
-# epoch four times as long, so a network that only comes second does without.
-EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
 # How often a network that only comes second sees each of very many rows.
 SECOND_EPOCHS = 4
 # Steps that such a network gains from, if there are not too many epochs in them. More rows add little.
@@ -152,7 +139,7 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
         >>> X = load_digits().data
         >>> graph = kneighbors_graph(X, 60, mode="distance", metric="canberra")
         >>> DtSEE(max_epochs=1, random_state=0).fit(X, neighbors=graph).perplexity_
-        30.0
+        36.0
         """
         return self._fit(X, y, neighbors)
 
@@ -205,7 +192,7 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
         if given is not None or self.metric == PRECOMPUTED:
             return self._every_row(inputs, plan, given)
         if self.exemplars == "points":
-            wanted = self._automatic_points(inputs, plan) if self.n_exemplars is None else self.n_exemplars
+            wanted = self._n_points(inputs, plan) if self.n_exemplars is None else self.n_exemplars
             indices = choose_points(plan.n_rows, wanted, plan.generator)
             exemplars = Exemplars(take(inputs, indices), indices, metric=metric_of(self.metric))
         else:
@@ -221,21 +208,15 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
             )
         return exemplars
 
-    def _automatic_points(self, inputs: Inputs, plan: Plan) -> int:
-        """As many rows as time and memory allow. A collective: the process with the least memory decides."""
-        wanted = min(AUTO_POINTS, plan.n_rows)
-        neighbors = self.n_neighbors or LAYOUT_NEIGHBORS * _many(self.perplexity, wanted)
-        each = BYTES_PER_NEIGHBOR * neighbors + BYTES_PER_INPUT * inputs.shape[1]
-        limit = MEMORY_SHARE * free_memory() if self.max_memory is None else self.max_memory * 2**30
-        affordable = -int(all_max(-int(limit / each)))
-        if affordable >= wanted:
-            return wanted
-        chosen = max(affordable, min(wanted, FEWEST_POINTS))
-        text = (
-            f"{chosen:,} of {plan.n_rows:,} rows are exemplars: more would take over {limit / 2**30:.1f} GiB of memory."
+    def _n_points(self, inputs: Inputs, plan: Plan) -> int:
+        return n_points(
+            plan.n_rows,
+            inputs.shape[1],
+            perplexity=self.perplexity,
+            n_neighbors=self.n_neighbors,
+            max_memory=self.max_memory,
+            verbose=plan.verbose,
         )
-        say(text, verbose=plan.verbose)
-        return chosen
 
     def _every_row(self, inputs: Inputs, plan: Plan, given: GivenNeighbors | None) -> Exemplars:
         """All rows as exemplars, with the neighbors that were given."""
@@ -290,7 +271,7 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
         perplexity = resolve_perplexity(self.perplexity, n_candidates, kind, PERPLEXITY, share=share)
         refined = self._is_refined(exemplars)
         if refined:
-            perplexity = _many(perplexity, len(exemplars))
+            perplexity = falling_perplexity(perplexity, len(exemplars))
         automatic = math.ceil((LAYOUT_NEIGHBORS if refined else 3) * perplexity)
         automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)
         k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
@@ -328,19 +309,7 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
     def _projection(self, exemplars: Exemplars) -> Preprocessing | None:
         """Principal components that the network is trained on, where more numbers are compared than it needs."""
         n_inputs = exemplars.inputs.shape[1]
-        if self._n_seen(n_inputs) == n_inputs:
-            return None
-        sample = exemplars.inputs[:: -(-len(exemplars) // PROJECTED_SAMPLE)]
-        mean = sample.mean(0)
-        centered = sample - mean
-        # Of rows fewer than features, the products with each other have the same variances, and are fewer.
-        squares, weights = torch.linalg.eigh((centered @ centered.T).double())  # ascending
-        squares, weights = squares[-MAX_SEEN:].clamp_min(0), weights[:, -MAX_SEEN:]
-        axes = centered.T.double() @ weights / squares.sqrt().clamp_min(1e-6 * float(squares[-1]) ** 0.5 + 1e-30)
-        basis = torch.zeros(n_inputs, MAX_SEEN)
-        basis[:, : axes.shape[1]] = axes.flip(1)
-        scale = float(squares.sum() / len(sample) / MAX_SEEN) ** 0.5
-        return Preprocessing(mean.double().numpy(), scale or 1.0, basis.numpy())
+        return None if self._n_seen(n_inputs) == n_inputs else projection_of(exemplars)
 
     def _on_inputs(self, network: nn.Module, objective: Objective) -> nn.Module:
         projection = objective.neighborhoods.projection if isinstance(objective, Sampled | Noise) else None
@@ -378,7 +347,7 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
             return plan.n_epochs if self.max_epochs is not None else min(plan.n_epochs, enough), 0
         enough = math.ceil(PLACES_STEPS / min(plan.n_steps, automatic))
         n_epochs = min(MAX_EPOCHS, max(FEWEST_EPOCHS, enough)) if self.max_epochs is None else plan.n_epochs
-        return n_epochs, _n_places(len(exemplars))
+        return n_epochs, n_places(len(exemplars))
 
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.
@@ -410,13 +379,3 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
         """
         check_is_fitted(self)
         return self.map_.novelty(check_rows(self, X, reset=False))
-
-
-def _many(perplexity: float, n_exemplars: int) -> float:
-    """The default perplexity falls if very many exemplars are laid out; any other stays."""
-    return perplexity * min(1.0, MANY / n_exemplars) ** (1 / 3) if perplexity == PERPLEXITY else perplexity
-
-
-def _n_places(n_exemplars: int) -> int:
-    """How many places a network chooses among that learns so many exemplars."""
-    return min(n_exemplars, max(LEAST_PLACES, n_exemplars // EXEMPLARS_PER_PLACE), MOST_PLACES)

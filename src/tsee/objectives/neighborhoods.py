@@ -12,6 +12,7 @@ from tsee.batches import Columns
 from tsee.distributed import all_sum, rank, world_size
 from tsee.exemplars import Exemplars, take
 from tsee.labels import Labels
+from tsee.neighbors import MOST_IN_CELLS, build_index
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
 
@@ -57,7 +58,10 @@ class Neighborhoods:
     ) -> None:
         self.exemplars, self.start, self.projection = exemplars, start, projection
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
-        self._index = exemplars.neighbors or exemplars.index_for(n_neighbors)
+        if n_neighbors <= MOST_IN_CELLS:
+            self._index = exemplars.neighbors or exemplars.index
+        else:
+            self._index = exemplars.neighbors or build_index(exemplars.inputs, n_neighbors, exemplars.metric)
         self.labels, self._exemplar_labels = labels, None
         if labels is not None and exemplars.indices is not None:
             self._exemplar_labels = take(labels.values[:, None], exemplars.indices)[:, 0]
