@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from reproduction.experiments import MEASURES, Catalog, Experiment, Table, matches
-from reproduction.runner import SPEED_QUANTITIES, read_result
+from reproduction.runner import SPEED_QUANTITIES, is_short, read_result
 
-__all__ = ["NOT_RUN", "Cell", "Verdict", "cells", "collect_records", "is_short", "judge", "number_keys", "value_at"]
+__all__ = ["NOT_RUN", "Cell", "Verdict", "cells", "collect_records", "judge", "number_keys", "value_at"]
 
 MISSING = "–"
 AGREES, BETTER, PARTLY, DIFFERS = "holds", "better", "holds in part", "does not hold"
@@ -59,11 +59,6 @@ def collect_records(catalog: Catalog, experiment: Experiment, *, faithful: bool 
                     value = None if value is None else value[str(key)]
                 records.append({**run.settings, "measure": measure, **keys, "value": value, "short": short})
     return records
-
-
-def is_short(result: Table) -> bool:
-    """Whether a time limit ended a run while its loss still fell."""
-    return bool(result.get("training", {}).get("ended by") == "time")
 
 
 def number_keys(measure: str, options: Table) -> Iterator[Table]:

@@ -14,12 +14,11 @@ from reproduction.claims import (
     Cell,
     cells,
     collect_records,
-    is_short,
     judge,
 )
 from reproduction.experiments import Catalog, Experiment, Table
 from reproduction.figures import draw
-from reproduction.runner import read_result
+from reproduction.runner import is_short, read_result
 
 __all__ = ["write_report"]
 
