@@ -19,7 +19,7 @@ __all__ = ["NOT_RUN", "Cell", "Verdict", "cells", "collect_records", "judge", "n
 
 MISSING = "–"
 AGREES, BETTER, PARTLY, DIFFERS = "holds", "better", "holds in part", "does not hold"
-NOT_RUN, UNDECIDED = "not run", "undecided"
+NOT_RUN, SO_FAR = "not run", "so far"
 
 
 class Verdict(NamedTuple):
@@ -124,9 +124,7 @@ def judge(catalog: Catalog, experiment: Experiment, records: list[Table], claim:
     if present != sides and claim["check"] in ("range", "steadier"):
         return verdict._replace(word=NOT_RUN)
     short = any(record.get("short") for side in present for record in side)
-    if short and verdict.word in (PARTLY, DIFFERS):
-        return verdict._replace(word=UNDECIDED)
-    return verdict._replace(word=f"{verdict.word} so far") if short or present != sides else verdict
+    return verdict._replace(word=f"{verdict.word} {SO_FAR}") if short or present != sides else verdict
 
 
 Sides = list[list[Table]]

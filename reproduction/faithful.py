@@ -3,6 +3,10 @@
 The paper does not say how long it trains. A run here trains as long as its loss still falls, within a time limit: it
 ends when the mean loss of the last epochs is hardly below the mean loss of as many epochs before them. A run that the
 limit has ended goes on from there when it is given more time.
+
+Where the processor is faster with it, the hidden layers are multiplied in bfloat16 (8 significant bits), and all else is
+in float32. A batch then takes a third of the time, with as many evaluations of the loss: after 4 epochs on 12,000 rows of
+MNIST, batches and exemplars of 1,000, dt-SEE's loss is 1.829 instead of 1.818, hot-SEE's 2.071 instead of 2.073.
 """
 
 from __future__ import annotations
@@ -22,10 +26,11 @@ import torch
 from tsee.estimators import METHODS
 from tsee.estimators.paper import PAPER
 from tsee.fitted import FittedMap
+from tsee.networks import Network
 from tsee.training.checkpoint import State
 from tsee.training.plan import Plan
 from tsee.training.run import Run as Training
-from tsee.training.stages import Session, Stage
+from tsee.training.stages import Session, Stage, has_bfloat16
 
 __all__ = ["ARM", "Rule", "faithful_estimator", "faithful_settings", "last_fall"]
 
@@ -70,6 +75,8 @@ class Rule:
         What ended training.
     steps : int
         The batches that were trained on.
+    quick : bool
+        Whether the hidden layers were multiplied in bfloat16.
     course : list of (float, float)
         The course of the loss: the minutes taken, and the mean loss of the batches since the entry before.
     """
@@ -81,6 +88,7 @@ class Rule:
     note: Path | None = None
     reason: str | None = None
     steps: int = 0
+    quick: bool = False
     course: list[tuple[float, float]] = field(default_factory=list)
     _before: float = field(default=0.0, init=False)
     _start: float = field(default=math.nan, init=False)
@@ -133,6 +141,7 @@ class Rule:
             "minutes": round(self.seconds / 60, 1),
             "limit": self.minutes,
             "steps": self.steps,
+            "products": "bfloat16" if self.quick else "float32",
             "losses": [round(loss, 4) for loss in losses],
             "course": [list(entry) for entry in self.course],
         }
@@ -176,6 +185,9 @@ class _Watched:
                     session.checkpoint.write(State(number, training.state(), fitted.history))
                 raise
 
+        for part in fitted.network.modules():
+            if isinstance(part, Network):
+                part.quick = self.rule.quick = has_bfloat16(session.plan.device)
         self.rule.start()
         return self.stage.run(fitted, number, replace(session, watch=watch))
 

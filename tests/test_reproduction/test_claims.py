@@ -86,5 +86,5 @@ def test_a_verdict_says_if_a_time_limit_ended_one_of_its_runs(folder):
     experiment = catalog.experiments["tiny"]
     assert judge(catalog, experiment, records, claim).word == "holds so far"
     assert judge(catalog, experiment, records[:1], claim).word == "holds"
-    assert judge(catalog, experiment, records, {**claim, "limit": 2}).word == "undecided"
+    assert judge(catalog, experiment, records, {**claim, "limit": 2}).word == "does not hold so far"
     assert judge(catalog, experiment, records[:1], {**claim, "limit": 2}).word == "does not hold"
