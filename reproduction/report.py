@@ -83,8 +83,8 @@ def _counts(catalog: Catalog) -> Iterator[str]:
     yield ""
     yield "`make reproduce` runs the experiments of the recipe that have no result yet and writes this page. `python -m"
     yield "reproduction all --paper` runs those of the paper's method: a run takes up to an hour, `--minutes` limits"
-    yield "it, and the same command resumes a run that was stopped. `python -m reproduction report` only writes the"
-    yield "page, from the files in `reproduction/results/`. The paper's numbers and claims are in"
+    yield "it, and the same command resumes a run that was stopped, and with more minutes one that its limit has ended."
+    yield "`python -m reproduction report` only writes the page, from the files in `reproduction/results/`. The paper's numbers and claims are in"
     yield "`reproduction/experiments/`."
     yield ""
 
