@@ -84,8 +84,8 @@ def _counts(catalog: Catalog) -> Iterator[str]:
     yield "`make reproduce` runs the experiments of the recipe that have no result yet and writes this page. `python -m"
     yield "reproduction all --paper` runs those of the paper's method: a run takes up to an hour, `--minutes` limits"
     yield "it, and the same command resumes a run that was stopped, and with more minutes one that its limit has ended."
-    yield "`python -m reproduction report` only writes the page, from the files in `reproduction/results/`. The paper's numbers and claims are in"
-    yield "`reproduction/experiments/`."
+    yield "`python -m reproduction report` only writes the page, from the files in `reproduction/results/`. The paper's"
+    yield "numbers and claims are in `reproduction/experiments/`."
     yield ""
 
 
@@ -111,8 +111,8 @@ def _still_falling(catalog: Catalog, experiment: Experiment) -> Iterator[str]:
         shown = "" if fall is None else f", {100 * fall:.1f} %"
         parts.append(f"{catalog.label(experiment, run)}: {_count(training['steps'], 'batch', 'batches')}{shown}")
     if parts:
-        yield "\\* A time limit ended these runs. The share is how far the loss of the last quarter of the time was below"
-        yield f"that of the quarter before. {'; '.join(parts)}."
+        yield "\\* A time limit ended these runs. The share is how far the loss of the last quarter of the time was"
+        yield f"below that of the quarter before. {'; '.join(parts)}."
         yield ""
 
 
@@ -143,9 +143,9 @@ def _summary(catalog: Catalog, recipe: Records, faithful: Records) -> Iterator[s
     if tolerance is not None:
         yield f"A number is *better* or *worse* if it differs by more than {tolerance:g} points. In the tables below,"
         yield "numbers that are better than the paper's are in bold."
-    yield "*So far*: a time limit ended some of the runs while their loss still fell (their numbers have an asterisk, and"
-    yield "below each table stands how much it fell), or some are not done: more time may change it. All runs of a claim"
-    yield "have the same limit. *Not run*: there are no results yet, or too few to judge by."
+    yield "*So far*: a time limit ended some of the runs while their loss still fell (their numbers have an asterisk,"
+    yield "and below each table stands how much it fell), or some are not done: more time may change it. All runs of a"
+    yield "claim have the same limit. *Not run*: there are no results yet, or too few to judge by."
     yield ""
     yield from _counts(catalog)
     if reasons:

@@ -38,8 +38,8 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
 
     A network that learns a layout has a loss of its own, which is drawn in a second panel if other networks are drawn,
     too: the squared distance from its positions, relative to the map, or, if the network chooses among places (see
-    ``placement``), the loss of that choice and of the distance together. Losses of different methods, contrasts or perplexities are not comparable,
-    either; only the shapes of their curves are.
+    ``placement``), the loss of that choice and of the distance together. Losses of different methods, contrasts or
+    perplexities are not comparable, either; only the shapes of their curves are.
 
     Parameters
     ----------
