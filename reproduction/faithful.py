@@ -6,7 +6,7 @@ limit has ended goes on from there when it is given more time.
 
 Where the processor is faster with it, the hidden layers are multiplied in bfloat16 (8 significant bits), and all else
 is in float32. A batch then takes a third of the time, with as many evaluations of the loss: after 4 epochs on 12,000
-rows of MNIST, batches and exemplars of 1,000, dt-SEE's loss is 1.829 instead of 1.818, hot-SEE's 2.071 instead of 2.073.
+rows of MNIST, batches and exemplars of 1,000, dt-SEE's loss is 1.829 instead of 1.818, hot-SEE's 2.071, not 2.073.
 """
 
 from __future__ import annotations
