@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from tsee.explorer.widget import MapWidget
+    from tsee.explorer.written import MapPage
 
 __all__ = ["Shown"]
 
@@ -25,7 +28,7 @@ class Shown:
         columns: Any = None,
         images: Any = None,
         title: str | None = None,
-    ) -> Path:
+    ) -> MapPage:
         """Write the map as one HTML file that opens offline, to look at and to drop new rows on.
 
         Parameters
@@ -43,8 +46,8 @@ class Shown:
 
         Returns
         -------
-        Path
-            The file.
+        MapPage
+            The path of the file. As the last line of a notebook's cell, it shows the page.
 
         See Also
         --------
@@ -67,6 +70,58 @@ class Shown:
         check_is_fitted(self)
         positions = self.embedding_ if X is None else self.transform(X)
         return write_map_page(self, positions, path, columns=columns, images=images, title=title)
+
+    def show(
+        self: Any,
+        X: Any = None,
+        *,
+        columns: Any = None,
+        images: Any = None,
+        title: str | None = None,
+        color: str | None = None,
+        height: int = 600,
+    ) -> MapWidget:
+        """Show the map in a notebook: the page of ``to_html`` as a widget, with its selection in Python.
+
+        Parameters
+        ----------
+        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features), optional
+            The rows to show. By default the rows of ``fit``.
+        columns : DataFrame or dict of str to array-like of shape (n_samples,), optional
+            Columns that describe the rows.
+        images : array-like of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
+            Pictures of the rows.
+        title : str, optional
+            The title.
+        color : str, optional
+            The column that colors the points. By default the first one.
+        height : int, default 600
+            The height in pixels.
+
+        Returns
+        -------
+        MapWidget
+            ``widget.selection`` holds the numbers of the rows that are selected on the map, and takes new ones;
+            ``widget.color`` is the column that colors the points. Both can be observed.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from tsee import DtSEE
+        >>> digits = load_digits()
+        >>> see = DtSEE(max_epochs=1, random_state=0).fit(digits.data)
+        >>> widget = see.show(columns={"digit": digits.target}, images=digits.images)
+        >>> widget.selection = digits.target == 3
+        >>> widget
+        MapWidget of 1,797 rows, 183 selected
+        """
+        check_is_fitted(self)
+        try:
+            from tsee.explorer.widget import map_widget
+        except ImportError as error:
+            raise ImportError('show() needs anywidget: pip install "tsee[widget]"') from error
+        positions = self.embedding_ if X is None else self.transform(X)
+        return map_widget(self, positions, columns=columns, images=images, title=title, color=color, height=height)
 
     def plot(
         self: Any,
@@ -113,3 +168,25 @@ class Shown:
 
         check_is_fitted(self)
         return scatter(self.embedding_, labels, title=title, ax=ax, path=path, point_size=point_size, legend=legend)
+
+    def _picture(self: Any) -> str:
+        """The map of a fitted estimator as HTML; empty if there is none, or nothing to draw it with."""
+        fitted = vars(self).get("map_")
+        if fitted is None or fitted.embedding is None or fitted.n_components != 2:
+            return ""
+        try:
+            content, size = self.plot()._repr_png_()
+        except ImportError:
+            return ""
+        source = base64.b64encode(content).decode()
+        return f'<img src="data:image/png;base64,{source}" alt="The map" style="width: {size["width"] * 2 // 3}px">'
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._picture()  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """scikit-learn's diagram of the estimator and, once it is fitted, its map."""
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += self._picture()
+        return bundle

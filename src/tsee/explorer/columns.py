@@ -24,14 +24,14 @@ def check_columns(columns: Any, n_rows: int) -> dict[str, np.ndarray]:
         return {}
     if not hasattr(columns, "items"):
         raise TypeError(
-            "The 'columns' parameter of write_map_page must be a DataFrame or a dictionary of names and values. "
+            "The 'columns' parameter of a page must be a DataFrame or a dictionary of names and values. "
             f"Got {type(columns).__name__} instead."
         )
     checked: dict[str, np.ndarray] = {}
     for key, values in columns.items():
         name = str(key)
         if name in checked:
-            raise ValueError(f"The 'columns' parameter of write_map_page has two columns {name!r}: rename one.")
+            raise ValueError(f"The 'columns' parameter of a page has two columns {name!r}: rename one.")
         values = values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
         if values.shape != (n_rows,):
             raise ValueError(

@@ -18,12 +18,13 @@ from tsee.explorer.columns import check_columns, columns_of
 from tsee.explorer.model import describe_model
 from tsee.explorer.packing import Arrays, pack
 from tsee.explorer.pictures import describe_pictures
+from tsee.explorer.written import MapPage
 from tsee.files.atomic import replacing
-from tsee.files.errors import unwritable
+from tsee.files.errors import listed, unwritable
 from tsee.fitted import FittedMap, fitted_map
 from tsee.plots import COLORS
 
-__all__ = ["write_map_page"]
+__all__ = ["map_page", "write_map_page"]
 
 # The colors of `tsee.plots` for a dark background: similar hues. No two are closer than 0.105 in OKLab, in normal
 # vision and in red, green and blue color blindness.
@@ -40,7 +41,7 @@ def write_map_page(
     features: Sequence[str] | None = None,
     images: Any = None,
     title: str | None = None,
-) -> Path:
+) -> MapPage:
     """Write a map as one HTML file, which opens offline and places new rows.
 
     On the page, the reader can pan, zoom, color, search and select. The page carries the network, so that it can place
@@ -69,8 +70,8 @@ def write_map_page(
 
     Returns
     -------
-    Path
-        The file that was written.
+    MapPage
+        The path of the file. As the last line of a notebook's cell, it shows the page.
 
     Examples
     --------
@@ -87,6 +88,32 @@ def write_map_page(
     ...     page.stat().st_size < 3e6
     True
     """
+    page, _ = map_page(estimator, positions, columns=columns, features=features, images=images, title=title)
+    return _replace(Path(path), page)
+
+
+def map_page(
+    estimator: Any,
+    positions: Any,
+    *,
+    columns: Any = None,
+    features: Sequence[str] | None = None,
+    images: Any = None,
+    title: str | None = None,
+    color: str | None = None,
+    embedded: bool = False,
+) -> tuple[str, dict[str, Any]]:
+    """The text of a page, and its description, as `write_map_page` writes it.
+
+    Parameters
+    ----------
+    estimator, positions, columns, features, images, title
+        As in `write_map_page`.
+    color : str, optional
+        The column that colors the points at first. By default the first one.
+    embedded : bool, default False
+        Whether the page is part of another one, which it tells what is selected.
+    """
     fitted = fitted_map(estimator)
     if fitted.n_components != 2:
         raise ValueError(
@@ -96,11 +123,11 @@ def write_map_page(
     n_rows = len(positions)
     if features is not None and len(features) != fitted.n_features:
         raise ValueError(
-            f"The 'features' parameter of write_map_page must name the {fitted.n_features} features of the "
+            f"The 'features' parameter of a page must name the {fitted.n_features} features of the "
             f"model. Got {len(features)} names instead."
         )
     if title is not None and not isinstance(title, str):
-        raise TypeError(f"The 'title' parameter of write_map_page must be a str. Got {type(title).__name__} instead.")
+        raise TypeError(f"The 'title' parameter of a page must be a str. Got {type(title).__name__} instead.")
     title = (title or f"{fitted.method} map").encode("utf-8", "replace").decode()  # without lone surrogates
     low, high = positions.min(0), positions.max(0)
     extent = float((high - low).max()) or 1.0
@@ -127,18 +154,30 @@ def write_map_page(
         "model": placing,
         "colors": {"light": COLORS, "dark": DARK_COLORS},
     }
-    return _replace(Path(path), _html(title, pack(description, arrays)))
+    if embedded:
+        description["embedded"] = True
+    if color is not None:
+        description["color"] = _colored_by(color, described)
+    return _html(title, pack(description, arrays)), description
+
+
+def _colored_by(color: str, described: list[dict[str, Any]]) -> str:
+    """The name of a column that can color the points."""
+    names = [column["name"] for column in described if column["kind"] != "text"]
+    if str(color) not in names:
+        raise ValueError(f"The 'color' parameter of a page must be one of its columns: {listed(names)}. Got {color!r}.")
+    return str(color)
 
 
 def _check_positions(positions: Any) -> np.ndarray:
     positions = np.asarray(positions.detach().cpu() if hasattr(positions, "detach") else positions)
     if positions.ndim != 2 or positions.shape[1] != 2 or not len(positions) or positions.dtype.kind not in "iuf":
         raise ValueError(
-            "The 'positions' parameter of write_map_page must be numbers in two columns, a map in the plane. "
+            "The 'positions' parameter of a page must be numbers in two columns, a map in the plane. "
             f"Got {positions.dtype} of shape {positions.shape} instead."
         )
     if not np.isfinite(positions).all():
-        raise ValueError("The 'positions' parameter of write_map_page must not contain NaN or infinity.")
+        raise ValueError("The 'positions' parameter of a page must not contain NaN or infinity.")
     return positions.astype(np.float64)
 
 
@@ -174,11 +213,11 @@ def _html(title: str, payload: str) -> str:
     return "".join(page)
 
 
-def _replace(path: Path, content: str) -> Path:
+def _replace(path: Path, content: str) -> MapPage:
     """Write a temporary file first, so that an existing file is either replaced completely or left unchanged."""
     try:
         with replacing(path) as temporary:
             temporary.write_text(content, encoding="utf-8", newline="")
     except OSError as error:
         raise unwritable("The page", path, error) from error
-    return path
+    return MapPage(path)

@@ -24,12 +24,12 @@ def describe_pictures(images: Any, n_rows: int) -> tuple[dict[str, Any] | None, 
     images = images.detach().cpu().numpy() if hasattr(images, "detach") else np.asarray(images)
     if images.ndim not in (3, 4) or len(images) != n_rows or images.dtype.kind not in "biuf":
         raise ValueError(
-            f"The 'images' parameter of write_map_page must be numbers of shape ({n_rows}, height, width) or "
+            f"The 'images' parameter of a page must be numbers of shape ({n_rows}, height, width) or "
             f"({n_rows}, height, width, 3). Got {images.dtype} of shape {images.shape} instead."
         )
     if images.ndim == 4 and images.shape[3] not in (1, 3):
         raise ValueError(
-            "The 'images' parameter of write_map_page must have 1 or 3 colors, as its last dimension. "
+            "The 'images' parameter of a page must have 1 or 3 colors, as its last dimension. "
             f"Got {images.shape[3]} instead."
         )
     shrink = -(-max(images.shape[1:3]) // MAX_SIDE)

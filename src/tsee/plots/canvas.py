@@ -12,7 +12,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "DPI", "FAINT", "GRAY", "INK", "UNLABELED", "check_path", "drawable", "new_figure", "save"]
+__all__ = [
+    "COLORS",
+    "DPI",
+    "FAINT",
+    "GRAY",
+    "INK",
+    "UNLABELED",
+    "check_path",
+    "drawable",
+    "new_axes",
+    "new_figure",
+    "save",
+]
 
 # Ten colors for a white background. In normal vision and in red, green and blue color blindness (Machado et al. 2009),
 # no two are closer than 0.095 in OKLab; the usual tab10 has a pair at 0.007. The first few are the farthest apart.
@@ -46,12 +58,21 @@ def new_figure(width: float, height: float, **layout: float) -> Figure:
     """A figure that ``pyplot`` does not track, in inches; ``layout`` is the space around and between its axes."""
     try:
         import colorcet  # noqa: F401
-        import matplotlib.figure
+        import matplotlib.figure  # noqa: F401
+
+        from tsee.plots.shown import ShownFigure
     except ImportError as error:
         raise ImportError('Plots need matplotlib and colorcet: pip install "tsee[plot]"') from error
-    figure = matplotlib.figure.Figure(figsize=(width, height))
+    figure = ShownFigure(figsize=(width, height))
     figure.set_layout_engine("constrained", **layout)
     return figure
+
+
+def new_axes(figure: Figure) -> Axes:
+    """The only axes of a new figure."""
+    from tsee.plots.shown import ShownAxes
+
+    return figure.add_subplot(axes_class=ShownAxes)
 
 
 def save(drawn: Figure | Axes, path: PathLike | None) -> None:

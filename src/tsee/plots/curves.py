@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tsee.files.errors import listed
-from tsee.plots.canvas import COLORS, INK, PathLike, check_path, drawable, new_figure, save
+from tsee.plots.canvas import COLORS, INK, PathLike, check_path, drawable, new_axes, new_figure, save
 from tsee.plots.inputs import check_labels, map_of
 from tsee.plots.lines import Line, draw_lines, name_ends
 
@@ -273,7 +273,7 @@ def _curve(
         sizes = sorted(found)
         lines.append(Line([(size, 100 * found[size]) for size in sizes], name, COLORS[i % len(COLORS)]))
     if ax is None:
-        ax = figure.add_subplot()
+        ax = new_axes(figure)
     draw_lines(ax, lines)
     if len(sizes) <= MAX_TICKS:
         ax.set_xticks(sizes)

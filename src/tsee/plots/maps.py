@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsee.plots.canvas import GRAY, INK, PathLike, check_path, drawable, new_figure, save
+from tsee.plots.canvas import GRAY, INK, PathLike, check_path, drawable, new_axes, new_figure, save
 from tsee.plots.coloring import MOST_CLASSES, Coloring, Floats, color_by
 from tsee.plots.inputs import check_labels, check_map, named_maps
 from tsee.plots.naming import name_classes
@@ -85,7 +85,7 @@ def scatter(
     if ax is None:
         if coloring.scale is not None and legend:
             figure.set_figwidth(7.6)
-        ax = figure.add_subplot()
+        ax = new_axes(figure)
     if title is not None:
         ax.set_title(drawable(title), fontsize=14)
     _lay_out(ax)

@@ -6,6 +6,7 @@ import { FAINT } from './colors.js';
 import { columnsOf, counted, many, plain } from './columns.js';
 import { boxOf, disc, rings } from './drawing.js';
 import { csvLine, download, h, icon, iconButton, later } from './elements.js';
+import { connect } from './embedded.js';
 import { help } from './help.js';
 import { Legend } from './legend.js';
 import { anchors, paintNames } from './names.js';
@@ -21,7 +22,8 @@ class Page {
     this.data = data;
     this.columns = columnsOf(data);
     this.colorable = this.columns.filter((column) => column.kind !== 'text');
-    this.column = this.colorable[0] || null;
+    this.column = this.colorable.find((column) => column.name === data.color) || this.colorable[0] || null;
+    this.tell = () => {}; // the notebook that the page is in
     this.selected = null; // row numbers, or null
     this.found = null; // 1 for rows that the search found, or null
     this.exemplarsShown = false;
@@ -84,7 +86,7 @@ class Page {
     }
     this.legend = new Legend(h('div', { className: 'legend' }), this.data.colors, () => this.update());
     if (this.column) {
-      const chooser =
+      this.chooser =
         this.colorable.length > 1
           ? h(
               'select',
@@ -92,8 +94,9 @@ class Page {
               this.colorable.map((column, index) => h('option', { value: String(index) }, column.name)),
             )
           : h('strong', { id: 'color' }, this.column.name);
+      if (this.colorable.length > 1) this.chooser.value = String(this.colorable.indexOf(this.column));
       this.all = h('button', { type: 'button', className: 'text', hidden: true, onclick: () => this.legend.reset() }, 'Show all');
-      panel.append(h('div', { className: 'chooser' }, chooser, this.all));
+      panel.append(h('div', { className: 'chooser' }, this.chooser, this.all));
     }
     panel.append(this.legend.element);
     panel.hidden = !searchable && !this.column;
@@ -144,7 +147,7 @@ class Page {
     }
   }
 
-  setTheme(theme = this.theme === 'dark' ? 'light' : 'dark') {
+  setTheme(theme = this.theme === 'dark' ? 'light' : 'dark', kept = true) {
     const changed = theme !== this.theme;
     this.theme = theme;
     document.documentElement.dataset.theme = theme;
@@ -155,7 +158,7 @@ class Page {
     this.scene.theme(this.look.ink);
     this.legend.show(this.column, theme);
     if (changed) {
-      remember(theme);
+      if (kept) remember(theme);
       this.update();
     }
   }
@@ -175,7 +178,9 @@ class Page {
 
   colorBy(index) {
     this.column = this.colorable[index];
+    if (this.chooser) this.chooser.value = String(index);
     this.legend.show(this.column, this.theme);
+    this.tell({ color: this.column.name });
     this.update();
   }
 
@@ -190,7 +195,8 @@ class Page {
   }
 
   select(rows) {
-    this.selected = rows && rows.length ? rows : null;
+    this.selected = rows && rows.length ? [...rows].sort((a, b) => a - b) : null;
+    this.tell({ selection: this.selected || [] });
     this.update();
   }
 
@@ -383,6 +389,7 @@ async function main() {
   }
   const page = new Page(data);
   await page.start();
+  connect(page);
   // For scripts: where rows are on the screen, and which rows are shown, selected and new.
   window.tsee = {
     screen: (row) => page.scene.toScreen(page.scene.x[row], page.scene.y[row]),
