@@ -120,14 +120,24 @@ def judge(catalog: Catalog, experiment: Experiment, records: list[Table], claim:
     verdict = CHECKS[claim["check"]](catalog, experiment, claim, present)
     if verdict.word == MISSING:
         return verdict._replace(word=NOT_RUN)
-    # A spread says nothing until all values are known.
-    if present != sides and claim["check"] in ("range", "steadier"):
+    # A spread says nothing until all values are known; two spreads can be compared if the same are known of both.
+    if present != sides and (claim["check"] == "range" or (claim["check"] == "steadier" and not _alike(present))):
         return verdict._replace(word=NOT_RUN)
     short = any(record.get("short") for side in present for record in side)
     return verdict._replace(word=f"{verdict.word} {SO_FAR}") if short or present != sides else verdict
 
 
 Sides = list[list[Table]]
+
+
+def _alike(sides: Sides) -> bool:
+    """Whether all methods are known for the same data, batch sizes and perplexities."""
+    known: dict[str, set[tuple[Any, ...]]] = {}
+    for record in itertools.chain.from_iterable(sides):
+        keys = tuple(record.get(key) for key in ("data", "batch_size", "perplexity"))
+        known.setdefault(record["method"], set()).add(keys)
+    first, *others = known.values()
+    return all(other == first for other in others)
 
 
 def _below(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:
