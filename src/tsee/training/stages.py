@@ -217,9 +217,11 @@ class LayOut:
                 "them.",
                 TrainingWarning,
             )
+        if fitted.exemplars.neighbors is None:  # rows that are equal may have been given different ones
+            positions = same_for_equal(inputs, positions)
         return replace(
             fitted,
-            exemplars=replace(fitted.exemplars, positions=same_for_equal(inputs, positions)),
+            exemplars=replace(fitted.exemplars, positions=positions),
             placement="refined" if not complete or is_dense(plan.n_rows, len(inputs)) else "forward",
             history=replace(fitted.history, complete=complete),
         )
