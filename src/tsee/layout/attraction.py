@@ -22,23 +22,31 @@ PAIRS = 2**19
 class Attraction:
     """For each i the sum over j of p_ij w_ij (y_i - y_j), a quarter of the gradient of the attraction.
 
+    Call it with all positions, of shape (n, h).
+
     Parameters
     ----------
     affinities : Affinities
         The neighbors of positions among themselves. p is symmetric (equation 3): the mean of both directions, over n.
+    own : slice, optional
+        The positions whose forces are computed; all of them by default.
     """
 
-    def __init__(self, affinities: Affinities) -> None:
+    def __init__(self, affinities: Affinities, own: slice | None = None) -> None:
         n, k = affinities.indices.shape
         # 32 bits, half of what they would take otherwise.
         chosen = (affinities.probabilities.float().numpy().ravel(), affinities.indices.int().numpy().ravel())
         one_way = csr_matrix((*chosen, np.arange(0, n * k + 1, k)), shape=(n, n))
         both = (one_way + one_way.T).tocsr()
+        self.own = slice(0, n) if own is None else own
+        if own is not None and own != slice(0, n):
+            both = both[own]
         both.data /= 2 * n
         self.probabilities = torch.from_numpy(both.data)
         self.others, self.starts = torch.from_numpy(both.indices), torch.from_numpy(both.indptr)
-        self.rows = torch.repeat_interleave(torch.arange(n, dtype=self.starts.dtype), self.starts.diff())
-        self.totals = torch.from_numpy(np.asarray(both.sum(1), dtype=np.float32)).flatten()  # (n,), together 1
+        numbers = torch.arange(self.own.start, self.own.stop, dtype=self.starts.dtype)
+        self.rows = torch.repeat_interleave(numbers, self.starts.diff())
+        self.totals = torch.from_numpy(np.asarray(both.sum(1), dtype=np.float32)).flatten()  # of all n together 1
         self._parts = list(_parts(both.indptr))
         longest = max(int(self.starts[part.stop] - self.starts[part.start]) for part in self._parts)
         self._here, self._there = (torch.empty(longest, dtype=torch.complex64) for _ in range(2))
@@ -49,7 +57,7 @@ class Attraction:
         # Complex numbers gather and subtract two coordinates at once.
         planes = torch.view_as_complex(pad(positions, (0, h % 2)).view(n, -1, 2)).T.contiguous()  # (h / 2, n)
         table = torch.cat([positions, torch.ones_like(positions[:, :1])], 1)
-        pulled = torch.empty_like(table)
+        pulled = torch.empty_like(table[self.own])
         for rows in self._parts:
             first, last = int(self.starts[rows.start]), int(self.starts[rows.stop])
             pairs, others = slice(first, last), self.others[first:last]
@@ -64,7 +72,7 @@ class Attraction:
             pulled[rows] = embedding_bag(
                 others, table, starts, per_sample_weights=pulls, mode="sum", include_last_offset=True
             )
-        return pulled[:, h:] * positions - pulled[:, :h]
+        return pulled[:, h:] * positions[self.own] - pulled[:, :h]
 
 
 def _parts(starts: np.ndarray) -> Iterator[slice]:

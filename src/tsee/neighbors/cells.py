@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from tsee.data import apply_padded, blocks
+from tsee.data import apply_padded, blocks_in_cache
 from tsee.metric import Metric, Prepared, ProductMetric, euclidean, shifted
 from tsee.neighbors.exact import ExactIndex
 from tsee.neighbors.index import SMALL_BATCH, Index, ProductIndex, part_of
@@ -251,4 +251,8 @@ def _cell_centers(rows: Tensor, n_cells: int, metric: ProductMetric) -> Tensor:
 
 def _nearest_centers(rows: Tensor, centers: Prepared, metric: ProductMetric) -> Tensor:
     """The number of the center nearest to each row."""
-    return torch.cat([metric.scores(metric.prepare(rows[part]), centers).argmin(1) for part in blocks(len(rows))])
+    # Written in place: small results between large tables would tear the heap apart.
+    nearest = torch.empty(len(rows), dtype=torch.int64)
+    for part in blocks_in_cache(len(rows), len(centers.norms)):
+        nearest[part] = metric.scores(metric.prepare(rows[part]), centers).argmin(1)
+    return nearest

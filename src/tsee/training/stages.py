@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from tsee.batches import Batch, Store
-from tsee.distributed import all_interrupted, all_sum, broadcast, rank, world_size
+from tsee.distributed import all_interrupted, all_max, all_sum, broadcast, rank, world_size
 from tsee.exceptions import TrainingWarning, warn
 from tsee.exemplars import choose_centers
 from tsee.fitted import FittedMap, History
-from tsee.layout import large_shape, lay_out
+from tsee.layout import Descent, large_shape, lay_out
 from tsee.networks import FlatteningNetwork, Network
 from tsee.objectives import Distillation, Objective, Sampled
 from tsee.progress import progress_bar
@@ -27,7 +27,7 @@ from tsee.training.checkpoint import Checkpoint, State
 from tsee.training.loop import Loss, train
 from tsee.training.optimizers import check_like, make_optimizer
 from tsee.training.plan import Plan
-from tsee.training.run import Run
+from tsee.training.run import Run, RunState
 from tsee.values import need
 
 __all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "has_bfloat16", "is_dense", "run_stages"]
@@ -198,19 +198,25 @@ class LayOut:
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
         assert fitted.exemplars is not None
         inputs, plan = fitted.exemplars.inputs, session.plan
-        neighbors = self.objective.neighborhoods.of_exemplars()
-        positions, complete = inputs.new_zeros(len(inputs), fitted.n_components), True
-        if rank() == 0:
-            shape = large_shape(inputs, fitted.n_components, fitted.exemplars.metric)
-            with progress_bar(self.n_iterations, "layout", "step", verbose=plan.verbose) as bar:
-                positions, complete = lay_out(
-                    shape,
-                    neighbors,
-                    pull=self.pull,
-                    n_iterations=self.n_iterations,
-                    exaggeration=self.exaggeration,
-                    progress=lambda done: bar.update(),
-                )
+        descent = Descent(
+            large_shape(inputs, fitted.n_components, fitted.exemplars.metric),
+            self.objective.neighborhoods.of_exemplars(),
+            pull=self.pull,
+            n_iterations=self.n_iterations,
+            exaggeration=self.exaggeration,
+        )
+        state = session.resumed
+        if state is not None and state.stage == number:
+            with session.resuming():
+                descent.resume(state.run.step, state.run.tensors)
+
+        def keep(descent: Descent) -> None:
+            if session.checkpoint is not None and all_max(session.checkpoint.is_due()):
+                session.checkpoint.write(State(number, RunState(step=descent.done, tensors=descent.state())))
+
+        with progress_bar(self.n_iterations, "layout", "step", verbose=plan.verbose) as bar:
+            bar.update(descent.done)
+            positions, complete = lay_out(descent, progress=lambda done: bar.update(), keep=keep)
         positions, complete = broadcast(positions), bool(broadcast(torch.tensor(float(complete))))
         if not complete:
             warn(
@@ -310,7 +316,10 @@ def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> 
 
 def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> FittedMap:
     """The map that a checkpoint was written for. Raises ValueError if it was not for such a map."""
-    need(state.stage < len(stages) and not isinstance(stages[state.stage], LayOut), "it has another stage")
+    need(state.stage < len(stages), "it has another stage")
+    if isinstance(stages[state.stage], LayOut):
+        need(not state.history.loss and state.run.epoch == 0, "it has another stage")
+        return fitted
     distilling = isinstance(stages[state.stage], Distill)
     n_epochs = sum(stage.n_epochs for stage in stages[: state.stage] if isinstance(stage, Train | Distill))
     need(len(state.history.loss) == n_epochs, "it has another number of epochs")
