@@ -16,6 +16,7 @@ from sklearn.datasets import load_digits
 from tsee import DtSEE, HotSEE, HotSNE, ModelError, PtSNE, load
 from tsee.batches import Store
 from tsee.exceptions import CheckpointError, TrainingWarning
+from tsee.layout import Descent
 from tsee.training import checkpoint
 
 EVERY = [DtSEE, HotSEE, PtSNE, HotSNE]
@@ -78,6 +79,27 @@ def test_it_ends_the_same_to_the_bit(cls, changes, epoch, batch, X, tmp_path, mo
     assert (tmp_path / "checkpoint.safetensors").exists()  # in case the model cannot be saved
     see.save(tmp_path / "model")
     assert os.listdir(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize("n_components", [2, 4])
+def test_a_layout_is_resumed_too(n_components, X, tmp_path, monkeypatch):
+    whole = quick(n_components=n_components).fit(X)
+    see = quick(n_components=n_components, checkpoint=tmp_path)
+    step = Descent.step
+
+    def failing(self):
+        if self.done == 9:
+            raise StoppedError
+        step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Descent, "step", failing)
+        with pytest.raises(StoppedError):
+            see.fit(X)
+    taken = []
+    monkeypatch.setattr(Descent, "step", lambda self: (taken.append(self.done), step(self)))
+    np.testing.assert_array_equal(see.fit(X).embedding_, whole.embedding_)
+    assert taken == list(range(9, 20))
 
 
 def test_a_network_that_draws_at_random_is_resumed_too(X, tmp_path, monkeypatch):

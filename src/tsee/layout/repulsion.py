@@ -175,7 +175,9 @@ def _by_products(positions: Tensor, own: slice, drawn: Tensor | None = None) -> 
         total += float(similarities.sum())
         felt[:, rows] = sources @ similarities.square_().T
     h = positions.shape[1]
-    return (felt[h:] * positions[own].T - felt[:h]).T.contiguous(), float(all_sum(torch.tensor(total, dtype=torch.float64)))
+    return (felt[h:] * positions[own].T - felt[:h]).T.contiguous(), float(
+        all_sum(torch.tensor(total, dtype=torch.float64))
+    )
 
 
 def _parabolas(offset: Tensor) -> Tensor:
