@@ -77,6 +77,25 @@ class Network(nn.Module):
         self.config["n_places"] = len(places)
         self.to(places.device)
 
+    def add_places(self, places: Tensor, generator: torch.Generator | None = None) -> None:
+        """Add places to those that the network chooses among; the generator draws the weights of their scores.
+
+        Parameters
+        ----------
+        places : Tensor of shape (n, n_components)
+        generator : torch.Generator, optional
+        """
+        before, readout = self.scoring, self.readout
+        n_before = before.out_features
+        with torch.no_grad():
+            every_place = torch.cat([readout.weight.T, places.to(readout.weight.device)])
+            self._replace_places(len(every_place), generator)
+            self.scoring.weight[:n_before], self.scoring.bias[:n_before] = before.weight.cpu(), before.bias.cpu()
+            self.readout = _blank_linear(*every_place.shape, bias=False)
+            self.readout.weight.copy_(every_place.T)
+        self.config["n_places"] = len(every_place)
+        self.to(before.weight.device)
+
     def sharpen(self, factor: float) -> None:
         """Multiply the scores of the places."""
         with torch.no_grad():
@@ -90,6 +109,10 @@ class Network(nn.Module):
 
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         """Make that layer."""
+        raise NotImplementedError
+
+    def _replace_places(self, n_places: int, generator: torch.Generator | None) -> None:
+        """Make that layer anew."""
         raise NotImplementedError
 
     def units(self, x: Tensor) -> Tensor:
@@ -181,6 +204,10 @@ class DeepNetwork(Network):
         width = [self.config["n_inputs"], *self.config["hidden_layers"]][-1]
         self.layers.append(_linear(width, n_places, generator))
 
+    def _replace_places(self, n_places: int, generator: torch.Generator | None) -> None:
+        del self.layers[-1]
+        self._add_places(n_places, generator)
+
 
 class HighOrderNetwork(Network):
     r"""The shallow network with factorized high-order feature interactions (equation 7).
@@ -257,6 +284,8 @@ class HighOrderNetwork(Network):
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         self.mixing = _linear(self.config["n_factors"], n_places, generator)
         self.hidden_norm = nn.Sequential()
+
+    _replace_places = _add_places
 
 
 class FlatteningNetwork(nn.Module):

@@ -17,7 +17,7 @@ from tsee.cli.parameters import ParameterCommand, make_estimator
 if TYPE_CHECKING:
     from tsee.serving import ReadOptions
 
-__all__ = ["fit"]
+__all__ = ["check_resume", "fit", "share_of_rows"]
 
 
 @click.command(cls=ParameterCommand)
@@ -68,7 +68,7 @@ def fit(
     from tsee.serving import check_map_path, place_table
 
     estimator = make_estimator(method, given, fast=fast, paper=paper, verbose=not quiet)
-    _check_resume(estimator.checkpoint, resume)
+    check_resume(estimator.checkpoint, resume)
     check_target(output)
     with joined_peers(), options.open(data) as table:
         reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0)
@@ -77,7 +77,7 @@ def fit(
             check_map_path(map_, table)
         start = time.perf_counter()
         with noticing_interrupts() as interrupts:
-            estimator.fit(_share(table.rows))
+            estimator.fit(share_of_rows(table.rows))
         interrupted = bool(all_max(len(interrupts)))  # in any process
         seconds = time.perf_counter() - start
         # These two were for this command and are not for the model.
@@ -118,7 +118,7 @@ def fit(
         click.get_current_context().exit(INTERRUPTED)
 
 
-def _share(rows: Any) -> Any:
+def share_of_rows(rows: Any) -> Any:
     """The rows of this process: all rows, or an equal share if there are other processes."""
     from tsee.distributed import rank, world_size
     from tsee.files.rows import RowRange
@@ -128,7 +128,7 @@ def _share(rows: Any) -> Any:
     return RowRange(rows, len(rows) * rank() // world_size(), len(rows) * (rank() + 1) // world_size())
 
 
-def _check_resume(checkpoint: str | None, resume: bool) -> None:
+def check_resume(checkpoint: str | None, resume: bool) -> None:
     """Continue from a state only with --resume, or if torchrun has restarted the command; never by accident."""
     from tsee.training.checkpoint import FILE_NAME
 
