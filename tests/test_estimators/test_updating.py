@@ -26,7 +26,7 @@ def parts():
 
 @pytest.fixture(scope="module")
 def see(parts):
-    return DtSEE(max_epochs=20, random_state=0).fit(parts[0][0])
+    return DtSEE(random_state=0).fit(parts[0][0])
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def grown(see, parts):
 
 def quick(cls=DtSEE, **changes):
     sizes = dict(hidden_layers=(16, 16)) if cls is DtSEE else dict(n_factors=20, n_hidden=10)
-    return cls(max_epochs=2, refinement=20, random_state=0, **{**sizes, **changes})
+    return cls(**{"max_epochs": 2, "refinement": 20, "random_state": 0, **sizes, **changes})
 
 
 def error(model, parts, **parameters):
@@ -64,7 +64,7 @@ def test_a_new_kind_gets_a_place_of_its_own(see, grown, parts):
     (old, _), (new, y_new), _ = parts
     assert grown.update_.n_exemplars == 700
     assert 0.7 * (y_new == 2).sum() < grown.update_.n_new_kind < 1.3 * (y_new == 2).sum()
-    refit = DtSEE(max_epochs=20, random_state=0).fit(np.concatenate([old, new]))
+    refit = DtSEE(random_state=0).fit(np.concatenate([old, new]))
     assert error(grown, parts) < error(refit, parts) + 0.02
     assert error(grown, parts, placement="forward") < error(refit, parts, placement="forward") + 0.04
 

@@ -44,8 +44,8 @@ __all__ = ["Updated"]
 
 # Steps in which exact forces settle the new exemplars, per step of the layout of a fit, and epochs in which the network
 # learns them, per epoch of a fit. Both start near their end.
-STEPS_SHARE, EPOCHS_SHARE = 1 / 10, 1 / 4
-# Old exemplars that the network learns again, at least; as many as there are new rows, if these are more.
+STEPS_SHARE, EPOCHS_SHARE = 1 / 7, 1 / 4
+# Old exemplars that the network learns again, at least; half as many as there are new rows, if these are more.
 REPLAYED = 8192
 
 
@@ -170,7 +170,7 @@ class Updated:
         )
         has_places = isinstance(base.network, Network) and base.network.n_places > 0
         all_lists = hold < 1 or has_places
-        n_replayed = len(old) if all_lists else min(len(old), max(REPLAYED, n_new))
+        n_replayed = len(old) if all_lists else min(len(old), max(REPLAYED, n_new // 2))
         own_share = share_of(n_replayed)
         plan = self._plan(own_share.stop - own_share.start + rows.shape[0])
         inputs = Inputs(rows, base.preprocessing)
@@ -290,7 +290,7 @@ class Updated:
         facts = {
             "estimator": type(self).__name__,
             "n_features": rows.shape[1],
-            "data": data_digest(rows, before.preprocessing.mean),
+            "data": data_digest(rows, np.zeros(rows.shape[1])),
             "model": _digest(before),
             "hold": hold,
             "forget": None if forget is None else np.asarray(forget).tolist(),
