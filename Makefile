@@ -17,7 +17,7 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not install into one .venv at the same time
-.PHONY: help demo test lint format reproduce bench bench-quick clean
+.PHONY: help demo test lint format docs reproduce bench bench-quick clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -43,6 +43,10 @@ format: $(VENV)/.test  ## format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# -W: a warning is an error. The tutorials are run, but only if they or the code of their cells have changed.
+docs: $(VENV)/.test  ## build the documentation into the folder site; open site/index.html
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs docs site
+
 reproduce: $(VENV)/.test  ## run the paper's experiments (hours) and write docs/reproduction.md
 	$(BIN)/python -m reproduction $(EXPERIMENTS) report
 
@@ -54,7 +58,7 @@ bench-quick: $(VENV)/.test  ## check in two minutes that nothing became slower
 	$(BIN)/python benchmarks/quick.py
 
 clean:  ## remove .venv, caches and build products
-	rm -rf $(VENV) $(PEERS) build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(PEERS) build dist site docs/reference src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find src tests benchmarks reproduction docs -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Stamp files, each of which depends on the one before it: the environment; torch, alone and first, so that

@@ -30,7 +30,8 @@ INTRODUCTION = """# tsee and its peers
 Each method ran with its defaults, and openTSNE with 50 principal components of more than 128 features, as its
 documentation advises, on {cores} cores without a GPU, in its own process, one after the other. TorchDR trains a network
 if it is given one ("encoder"); it got 256-256-256. `make bench` repeats the runs, which are kept in
-[peers.json](../benchmarks/results/peers.json); `python benchmarks/peers/run.py report` only writes this page.
+[peers.json](../benchmarks/results/peers.json); `python benchmarks/peers/run.py report` only writes this page
+and the README's table.
 
 - An error is the error of k-NN on the map. A held-out row is compared with the training rows, a training row with the
   other training rows.

@@ -133,9 +133,11 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="repeat runs that are kept")
     arguments = parser.parse_args()
     if arguments.data == ["report"]:
+        from readme import write_readme
         from report import write_report
 
         write_report(json.loads(RESULT.read_text()))
+        write_readme(json.loads(RESULT.read_text()))
         return
     kept = json.loads(RESULT.read_text()) if RESULT.exists() else {"runs": {}}
     kept["machine"] = {"cores": os.cpu_count(), "processor": platform.processor() or platform.machine()}

@@ -24,11 +24,14 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
     Parameters
     ----------
     folder : Path
-        Folder for the picture and the model of the first DtSEE fit.
+        Folder for the digits as two CSV files, and for the model, the picture and the page of the first DtSEE fit.
     say : callable
         Called with each line of the report.
     """
     digits = load_digits()
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_csv(folder / "digits.csv", digits.x_train, digits.y_train)
+    _write_csv(folder / "new.csv", digits.x_test, digits.y_test)
     say(f"Digits: {len(digits.x_train):,} rows to learn from, {len(digits.x_test):,} held out, default parameters.")
     say("")
     say(f"{'':14}{'1-NN error':>12}{'5-NN error':>12}{'Quality Score':>15}{'fit':>9}")
@@ -46,6 +49,9 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
             say(_line(f"{cls.__name__} seed {seed}", rows[-1]))
             if cls is DtSEE and seed == SEEDS[0]:
                 see.save(folder / "model")
+                images = digits.x_train.reshape(-1, 8, 8)
+                columns = {"digit": digits.y_train}
+                see.to_html(folder / "digits.html", columns=columns, images=images, title="Handwritten digits")
                 picture = _draw(
                     folder / "digits.png",
                     np.concatenate([Y_train, Y_test]),
@@ -56,12 +62,18 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
         say("")
     say("Errors and scores are of held-out digits. The Quality Score is the share of a digit's 10 nearest training")
     say("digits that are also among its 10 nearest on the map.")
-    say(f"The model: {folder / 'model'}   The picture: {picture}")
+    say(f"The model: {folder / 'model'}   The picture: {picture}   The page: {folder / 'digits.html'}")
+    say(f"The digits, to try the other commands on: {folder / 'digits.csv'} and, held out, {folder / 'new.csv'}")
 
 
 def _line(name: str, row: tuple[float, ...]) -> str:
     first, fifth, score, seconds = row
     return f"{name:14}{first:>12.1%}{fifth:>12.1%}{score:>15.1%}{seconds:>7.1f} s"
+
+
+def _write_csv(path: Path, X: np.ndarray, digits: np.ndarray) -> None:
+    names = [*(f"pixel{i}" for i in range(X.shape[1])), "digit"]
+    np.savetxt(path, np.c_[X, digits], fmt="%g", delimiter=",", header=",".join(names), comments="")
 
 
 def _draw(path: Path, Y: np.ndarray, labels: np.ndarray, title: str) -> str:

@@ -23,6 +23,9 @@ def test_demo(short, tmp_path):
     assert [line.split()[:2] for line in lines if line.startswith(("DtSEE", "HotSEE"))] == [
         [name, what] for name in ("DtSEE", "HotSEE") for what in ("seed", "seed", "median")
     ]
+    assert "<html" in (tmp_path / "out" / "digits.html").read_text()[:500]
+    assert len((tmp_path / "out" / "digits.csv").read_text().splitlines()) == 1199
+    assert (tmp_path / "out" / "new.csv").read_text().startswith("pixel0,pixel1,")
     assert (tmp_path / "out" / "digits.png").read_bytes().startswith(b"\x89PNG")
     assert tsee.load(tmp_path / "out" / "model").transform(tsee.datasets.load_digits().x_test).shape == (599, 2)
 

@@ -88,6 +88,7 @@ VALUES = {
     "n_exemplars": "20",
     "exaggeration": "1.5",
     "global_weight": "0.4",
+    "supervised": "0.5",
     "jitter": "none",
     "placement": "forward",
     "noise_weight": "2.5",
@@ -122,7 +123,7 @@ def test_every_parameter_is_an_option(run, method):
     python = {"none": None, "true": True, "16,8": (16, 8)}
     for key, text in own.items():
         value = getattr(estimator, key)
-        if key in ("exaggeration", "global_weight", "noise_weight", "learning_rate"):
+        if key in ("exaggeration", "global_weight", "supervised", "noise_weight", "learning_rate"):
             assert value == float(text)
         else:
             assert value == python.get(text, int(text) if text.isdigit() else text)
@@ -130,6 +131,17 @@ def test_every_parameter_is_an_option(run, method):
     help_text = run("fit", "--help").output
     for key in own:
         assert f"--{key.replace('_', '-')} " in help_text
+
+
+def test_labels_that_count(run, write, flowers, tmp_path, quick):
+    path = write(tmp_path / "flowers.csv", flowers)
+    run("fit", path, "--label", "kind", "--supervised", "1", "-o", tmp_path / "model", *quick)
+    model = tsee.load(tmp_path / "model")
+    assert model.supervised == 1
+    run("fit", path, "--label", "kind", "-o", tmp_path / "plain", *quick)
+    assert (model.embedding_ != tsee.load(tmp_path / "plain").embedding_).any()
+    done = run("fit", path, "--drop", "kind", "--supervised", "1", "-o", tmp_path / "none", *quick, code=2)
+    assert "--supervised needs --label" in done.output
 
 
 def test_columns_in_different_units(run, write, flowers, tmp_path, quick):
@@ -295,7 +307,7 @@ def test_interrupted_training_is_saved(process, folder, tmp_path):
 
 
 def test_interrupted_before_there_is_something_to_keep(run, folder, tmp_path, monkeypatch):
-    def interrupted(self, X):
+    def interrupted(self, X, y=None):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tsee.DtSEE, "fit", interrupted)

@@ -1,4 +1,4 @@
-"""The commands in the manual and the README, run."""
+"""The commands in the manual, run."""
 
 import json
 import re
@@ -15,12 +15,6 @@ from tsee.training import plan, stages
 ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs" / "command-line.md").read_text()
 SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
-
-
-def test_the_readme_has_the_first_block_of_the_manual():
-    first = SHELL.search(MANUAL)[1]
-    assert first in SHELL.findall((ROOT / "README.md").read_text())
-    assert len(first.splitlines()) < 10
 
 
 def test_the_manual_is_true(run, tmp_path, monkeypatch):

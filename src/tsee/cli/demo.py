@@ -12,9 +12,12 @@ __all__ = ["demo"]
 
 
 @click.command(short_help="Map the bundled digits, and measure how good the maps are.")
-@folder_option("-o", "--output", default="tsee-demo", help="Folder for the picture and the model.")
+@folder_option("-o", "--output", default="tsee-demo", help="Folder for what it writes.")
 def demo(output: Path) -> None:
-    """Map the bundled digits, with a third held out, and measure how good the maps are."""
+    """Map the bundled digits, with a third held out, and measure how good the maps are.
+
+    Writes a model, a picture, a page, and the digits as CSV files, to try the other commands on.
+    """
     from tsee.demo import run_demo
     from tsee.persistence import check_target
 

@@ -73,11 +73,13 @@ def fit(
     with joined_peers(), options.open(data) as table:
         reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0)
         reporter.note(table.notes, data)
+        if getattr(estimator, "supervised", 0) and table.label_name is None:
+            raise click.UsageError("--supervised needs --label, the column of the labels.")
         if map_ is not None:
             check_map_path(map_, table)
         start = time.perf_counter()
         with noticing_interrupts() as interrupts:
-            estimator.fit(share_of_rows(table.rows))
+            estimator.fit(share_of_rows(table.rows), _labels(estimator, table))
         interrupted = bool(all_max(len(interrupts)))  # in any process
         seconds = time.perf_counter() - start
         # These two were for this command and are not for the model.
@@ -126,6 +128,16 @@ def share_of_rows(rows: Any) -> Any:
     if world_size() == 1:
         return rows
     return RowRange(rows, len(rows) * rank() // world_size(), len(rows) * (rank() + 1) // world_size())
+
+
+def _labels(estimator: Any, table: Any) -> Any:
+    """The labels of the rows of this process, if they count."""
+    from tsee.distributed import rank, world_size
+
+    if not getattr(estimator, "supervised", 0):
+        return None
+    n = len(table.rows)
+    return table.label[n * rank() // world_size() : n * (rank() + 1) // world_size()]
 
 
 def check_resume(checkpoint: str | None, resume: bool) -> None:

@@ -20,14 +20,16 @@ from torch import nn
 from tsee.batches import MemoryStore
 from tsee.data import check_rows
 from tsee.distributed import all_agree, watched_peers
+from tsee.estimators.checks import check_parameters, shared_facts
 from tsee.estimators.networks import check_network
-from tsee.estimators.parameters import NOT_LEARNED, check_parameters, shared_facts
+from tsee.estimators.parameters import NOT_LEARNED
 from tsee.estimators.properties import FittedProperties
 from tsee.estimators.showing import Shown
 from tsee.exceptions import DataWarning, ModelError, warn
 from tsee.exemplars import Exemplars
 from tsee.files.rows import Rows
 from tsee.fitted import FittedMap, place_rows
+from tsee.labels import Labels, read_labels
 from tsee.networks import folded
 from tsee.objectives import Objective
 from tsee.persistence import save_model
@@ -81,7 +83,9 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
     def _choose_exemplars(self, inputs: Inputs, plan: Plan) -> Exemplars | None:
         return None
 
-    def _make_objective(self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int) -> Objective:
+    def _make_objective(
+        self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int, labels: Labels | None
+    ) -> Objective:
         raise NotImplementedError
 
     def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
@@ -97,7 +101,9 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             by their variance, unless ``standardize=True``. Memory maps, arrays of h5py, zarr and dask, the rows of
             `tsee.files.open_table`, and paths to files that it can open are read by slice, and may be larger than
             memory: what training needs of them is then kept in a temporary file.
-        y : ignored
+        y : array, list, tensor or Series of shape (n_samples,), optional
+            Labels, if ``supervised`` is above 0; ignored otherwise. Whole numbers, text and booleans are classes, other
+            numbers are numbers. Some may be unknown: NaN, None, empty text, and -1 among classes.
 
         Returns
         -------
@@ -106,12 +112,14 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         check_parameters(self)
         with watched_peers():
             # Set only at the end: a fit that fails leaves the previous one unchanged.
-            return self.adopt(self._learned(X))
+            return self.adopt(self._learned(X, y))
 
-    def _learned(self, X: Any) -> FittedMap:
+    def _learned(self, X: Any, y: Any) -> FittedMap:
         """The map of ``X``. A collective."""
         rows, names = self._check_data(X)
         plan = self._plan(rows.shape[0])
+        weight = float(getattr(self, "supervised", 0))
+        labels = read_labels(y, rows.shape[0], weight) if weight else None
         preprocessing = fit_preprocessing(
             rows, self.n_inputs, plan.generator, standardize=bool(self.standardize), names=names, metric=self.metric
         )
@@ -119,13 +127,13 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         say(f"{preprocessing.describe()} are the inputs.", verbose=plan.verbose)
         network = self._make_network(self._n_seen(inputs.shape[1]), plan.generator).to(plan.device)
         check_network(network, inputs[0:2].to(plan.device), self.n_components)
-        checkpoint = self._open_checkpoint(plan, rows, preprocessing.mean)
+        checkpoint = self._open_checkpoint(plan, rows, preprocessing.mean, labels)
         resumed = None if checkpoint is None else checkpoint.read()
         # One that does not see the folder would start over, and take other steps than the others.
         found = None if resumed is None else (resumed.stage, resumed.run.epoch, resumed.run.step)
         all_agree({"the state (stage, epoch and step) in the folder of the checkpoint": found})
         exemplars = self._choose_exemplars(inputs, plan)
-        objective = self._make_objective(exemplars, plan, rows.shape[0])
+        objective = self._make_objective(exemplars, plan, rows.shape[0], labels)
         store = read_batches(inputs, objective, plan, on_disk=isinstance(rows, Rows))
         fitted = FittedMap(
             method=type(self).__name__,
@@ -185,11 +193,13 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             verbose=bool(self.verbose),
         )
 
-    def _open_checkpoint(self, plan: Plan, rows: Any, mean: np.ndarray) -> Checkpoint | None:
+    def _open_checkpoint(self, plan: Plan, rows: Any, mean: np.ndarray, labels: Labels | None) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_LEARNED}
         facts = {"estimator": type(self).__name__, "n_features": rows.shape[1], "data": data_digest(rows, mean)}
+        if labels is not None:
+            facts["labels"] = labels.digest()
         return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
 
     def adopt(self, fitted: FittedMap) -> Self:
@@ -208,13 +218,14 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         Parameters
         ----------
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
-        y : ignored
+        y : array, list, tensor or Series of shape (n_samples,), optional
+            Labels, if ``supervised`` is above 0; ignored otherwise.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components), float32
         """
-        embedding = self.fit(X).map_.embedding
+        embedding = self.fit(X, y).map_.embedding
         return self.transform(X) if embedding is None else embedding.copy()
 
     def transform(self, X: Any) -> np.ndarray:

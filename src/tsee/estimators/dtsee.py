@@ -73,6 +73,12 @@ class DtSEE(Deep, ExemplarMap):
         the map is the large shape: its principal plane, or a scaling of its distances. More of it keeps distances
         between far groups truer and loses some near neighbors. It weighs the two as global_weight to 1 -
         global_weight.
+    supervised : float, default=0.0
+        How much the labels given to ``fit(X, y)`` count, from 0, not at all, to 1: a row is then no neighbor of a row
+        whose label is known to differ. Labels change which rows are neighbors, never what rows are compared by, so new
+        rows need none. Where some are unknown, known ones spread along neighbors. Judge such a map by rows that were
+        held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not for the "full"
+        contrast.
     placement : {"refined", "forward"} or None, default=None
         How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest
         exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars were
@@ -209,6 +215,7 @@ class DtSEE(Deep, ExemplarMap):
         jitter: float | None = None,
         refinement: int = 420,
         global_weight: float = 0.25,
+        supervised: float = 0.0,
         placement: Literal["refined", "forward"] | None = None,
         n_neighbors: int | None = None,
         n_noise: int = 100,
@@ -241,6 +248,7 @@ class DtSEE(Deep, ExemplarMap):
         self.jitter = jitter
         self.refinement = refinement
         self.global_weight = global_weight
+        self.supervised = supervised
         self.placement = placement
         self.n_neighbors = n_neighbors
         self.n_noise = n_noise

@@ -18,6 +18,7 @@ from tsee.estimators.paper import PaperSettings
 from tsee.estimators.updating import Updated
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
+from tsee.labels import Labels
 from tsee.metric import compares_features, metric_of
 from tsee.networks import put_before
 from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
@@ -72,6 +73,7 @@ class ExemplarMap(PaperSettings, Updated, ParametricMap):
     jitter: float | None
     refinement: int
     global_weight: float
+    supervised: float
     placement: Literal["refined", "forward"] | None
     n_neighbors: int | None
     n_noise: int
@@ -134,7 +136,9 @@ class ExemplarMap(PaperSettings, Updated, ParametricMap):
             )
         return centers.positions
 
-    def _make_objective(self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int) -> Objective:
+    def _make_objective(
+        self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int, labels: Labels | None
+    ) -> Objective:
         assert exemplars is not None
         n_candidates = len(exemplars) - (exemplars.indices is not None)
         if self.contrast == "full":
@@ -147,7 +151,9 @@ class ExemplarMap(PaperSettings, Updated, ParametricMap):
         automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)
         k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
         projection = self._projection(exemplars)
-        neighborhoods = Neighborhoods(exemplars, plan.start, perplexity, k, remember=refined, projection=projection)
+        neighborhoods = Neighborhoods(
+            exemplars, plan.start, perplexity, k, remember=refined, projection=projection, labels=labels
+        )
         if self.contrast == "noise":
             return Noise(neighborhoods, self.n_noise, self.noise_weight, plan.device, plan.draws)
         automatic_exaggeration = CENTERS_EXAGGERATION if exemplars.indices is None else POINTS_EXAGGERATION

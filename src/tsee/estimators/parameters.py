@@ -7,18 +7,16 @@ written out, and a test holds them to this table.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 
-from tsee.metric import METRICS, compares_features
+from tsee.metric import METRICS
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
 
 __all__ = [
@@ -27,8 +25,6 @@ __all__ = [
     "NOT_LEARNED",
     "PARAMETERS",
     "Parameter",
-    "check_parameters",
-    "shared_facts",
 ]
 
 # Parameters that do not change what is learned.
@@ -43,62 +39,6 @@ class Parameter:
     must_be: str
     accepts: Callable[[Any], bool]
     text: str
-
-
-def check_parameters(estimator: BaseEstimator, *only: str) -> None:
-    """Raise ValueError for the first parameter, of all or only of the named ones, whose value is not allowed.
-
-    Unless only some are named, parameters must also go together.
-    """
-    for name in only or estimator.get_params(deep=False):
-        value = getattr(estimator, name)
-        parameter = PARAMETERS.get(name)  # a subclass may have parameters of its own
-        if parameter is not None and not parameter.accepts(value):
-            raise ValueError(
-                f"The {name!r} parameter of {type(estimator).__name__} must be {parameter.must_be}. "
-                f"Got {value!r} instead."
-            )
-    if not only:
-        _check_metric(estimator)
-
-
-def _check_metric(estimator: BaseEstimator) -> None:
-    """Refuse what the metric does not go with."""
-    name, metric = type(estimator).__name__, estimator.metric
-    if estimator.standardize and metric not in ("euclidean", "manhattan"):
-        raise ValueError(
-            f"The 'standardize' parameter of {name} must be False with metric={metric!r}, which has no units: leave it "
-            "out, or scale the columns yourself before fit and transform."
-        )
-    if not compares_features(metric):
-        return
-    if estimator.n_inputs not in (None, "auto"):
-        raise ValueError(
-            f"The 'n_inputs' parameter of {name} must be None or \"auto\" with metric={metric!r}, which compares "
-            f"the features themselves. Got {estimator.n_inputs!r} instead."
-        )
-    if getattr(estimator, "exemplars", "points") == "centers":
-        raise ValueError(
-            f"The 'exemplars' parameter of {name} must be \"points\" with metric={metric!r}, for which rows have no "
-            "k-means centers. Got 'centers' instead."
-        )
-
-
-def shared_facts(estimator: BaseEstimator, n_features: int, names: Sequence[str] | None) -> dict[str, Any]:
-    """What must be the same on all processes of a fit, by names that can stand in a sentence."""
-    parameters = estimator.get_params(deep=False)
-    network = parameters.get("network")
-    shapes = None if network is None else {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    return {
-        "the method": type(estimator).__name__,
-        **{f"the {name!r} parameter": value for name, value in parameters.items() if name not in NOT_LEARNED},
-        "the shapes of the network's weights": shapes,
-        "whether a checkpoint is kept": parameters["checkpoint"] is not None,
-        "the number of features of X": n_features,
-        **{f"the name of column {column} of X": name for column, name in enumerate(names or ())},
-        "the version of tsee": version("tsee"),
-        "the version of torch": torch.__version__,
-    }
 
 
 def _integer(least: int) -> Callable[[Any], bool]:
@@ -220,6 +160,16 @@ PARAMETERS: dict[str, Parameter] = {
         "map is the large shape: its principal plane, or a scaling of its distances. More of it keeps distances "
         "between far groups truer and loses some near neighbors. It weighs the two as global_weight to 1 - "
         "global_weight.",
+    ),
+    "supervised": Parameter(
+        "float",
+        "a number from 0 to 1",
+        lambda value: _real(0)(value) and value <= 1,
+        "How much the labels given to ``fit(X, y)`` count, from 0, not at all, to 1: a row is then no neighbor of a "
+        "row whose label is known to differ. Labels change which rows are neighbors, never what rows are compared by, "
+        "so new rows need none. Where some are unknown, known ones spread along neighbors. Judge such a map by rows "
+        "that were held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not "
+        'for the "full" contrast.',
     ),
     "placement": Parameter(
         '{"refined", "forward"} or None',

@@ -19,7 +19,8 @@ from tsee.affinities import Affinities
 from tsee.batches import MemoryStore
 from tsee.data import blocks, check_rows
 from tsee.distributed import all_agree, all_offset, watched_peers, world_size
-from tsee.estimators.parameters import NOT_LEARNED, check_parameters
+from tsee.estimators.checks import check_parameters
+from tsee.estimators.parameters import NOT_LEARNED
 from tsee.exceptions import ModelError
 from tsee.exemplars import Exemplars, choose_points, take
 from tsee.files.rows import Rows
