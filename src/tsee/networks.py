@@ -78,18 +78,12 @@ class Network(nn.Module):
         self.to(places.device)
 
     def add_places(self, places: Tensor, generator: torch.Generator | None = None) -> None:
-        """Add places to those that the network chooses among; the generator draws the weights of their scores.
-
-        Parameters
-        ----------
-        places : Tensor of shape (n, n_components)
-        generator : torch.Generator, optional
-        """
+        """Add places, of shape (n, n_components), to those that the network chooses among."""
         before, readout = self.scoring, self.readout
         n_before = before.out_features
         with torch.no_grad():
             every_place = torch.cat([readout.weight.T, places.to(readout.weight.device)])
-            self._replace_places(len(every_place), generator)
+            self._add_places(len(every_place), generator)
             self.scoring.weight[:n_before], self.scoring.bias[:n_before] = before.weight.cpu(), before.bias.cpu()
             self.readout = _blank_linear(*every_place.shape, bias=False)
             self.readout.weight.copy_(every_place.T)
@@ -108,11 +102,7 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
-        """Make that layer."""
-        raise NotImplementedError
-
-    def _replace_places(self, n_places: int, generator: torch.Generator | None) -> None:
-        """Make that layer anew."""
+        """Make that layer, in place of one that there is."""
         raise NotImplementedError
 
     def units(self, x: Tensor) -> Tensor:
@@ -202,11 +192,9 @@ class DeepNetwork(Network):
 
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         width = [self.config["n_inputs"], *self.config["hidden_layers"]][-1]
+        if len(self.layers) and isinstance(self.layers[-1], nn.Linear):
+            del self.layers[-1]
         self.layers.append(_linear(width, n_places, generator))
-
-    def _replace_places(self, n_places: int, generator: torch.Generator | None) -> None:
-        del self.layers[-1]
-        self._add_places(n_places, generator)
 
 
 class HighOrderNetwork(Network):
@@ -284,8 +272,6 @@ class HighOrderNetwork(Network):
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         self.mixing = _linear(self.config["n_factors"], n_places, generator)
         self.hidden_norm = nn.Sequential()
-
-    _replace_places = _add_places
 
 
 class FlatteningNetwork(nn.Module):
