@@ -18,13 +18,13 @@ from tsee.data import blocks, check_matrix, dense
 from tsee.distributed import all_gather
 from tsee.exceptions import ModelError, RowError, rows_from
 from tsee.exemplars import Exemplars
-from tsee.metric import metric_of
-from tsee.networks import DeepNetwork, HighOrderNetwork
+from tsee.metric import PRECOMPUTED, metric_of
+from tsee.networks import DeepNetwork, HighOrderNetwork, NoNetwork
 from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
 from tsee.placement.refined import refined_positions
 from tsee.preprocessing import Inputs, Preprocessing
-from tsee.versions import Update
+from tsee.versions import Update, counted_rows
 
 __all__ = ["FittedMap", "History", "Placement", "fitted_map", "place_rows"]
 
@@ -33,7 +33,7 @@ Placement: TypeAlias = Literal["refined", "forward"]
 PLACEMENTS = ("refined", "forward")
 # The methods, and whether each has exemplars.
 METHODS = {"DtSEE": True, "HotSEE": True, "PtSNE": False, "HotSNE": False}
-NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork)}
+NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork, NoNetwork)}
 # Rows whose inputs are in memory while rows are placed.
 PLACED_ROWS = 2**14
 
@@ -216,7 +216,10 @@ class FittedMap:
         if (exemplars := fitted.exemplars) is not None:
             indices = None if exemplars.indices is None else subsample(exemplars.indices)
             fewer = Exemplars(subsample(exemplars.inputs), indices, metric=exemplars.metric)
+            if fitted.preprocessing.metric == PRECOMPUTED:  # rows are distances from all of them
+                fewer = exemplars
             reference = NoveltyReference(*(fitted._usual_distances(X, start, those) for those in (exemplars, fewer)))
+            fitted = replace(fitted, exemplars=replace(exemplars, neighbors=None))  # no longer needed
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -306,7 +309,7 @@ class FittedMap:
             reference = NoveltyReference(tensors["novelty.distances"], tensors["novelty.subsample_distances"])
         names, history = description["feature_names"], description["history"]
         # A model that was saved before there were updates does not count its rows.
-        counts = description.get("row_counts", [_rows_of(tensors)])
+        counts = description.get("row_counts", [counted_rows(tensors)])
         return cls(
             method=description["method"],
             n_components=int(description["n_components"]),
@@ -368,13 +371,6 @@ class FittedMap:
                 inside.append(self.preprocessing(block))
             outside.append(self.preprocessing.outside(block, inside[-1]))
         return torch.cat(inside), torch.cat(outside)
-
-
-def _rows_of(tensors: dict[str, Tensor]) -> int:
-    """How many rows the tensors of a model know of."""
-    if "embedding" in tensors:
-        return len(tensors["embedding"])
-    return int(tensors["exemplars.indices"][-1]) + 1 if "exemplars.indices" in tensors else 0
 
 
 def fitted_map(model: Any) -> FittedMap:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+
+from tsee.exceptions import ModelError
 
 __all__ = [
     "ACTIVATIONS",
@@ -15,6 +17,7 @@ __all__ = [
     "FlatteningNetwork",
     "HighOrderNetwork",
     "Network",
+    "NoNetwork",
     "folded",
     "put_before",
 ]
@@ -79,16 +82,11 @@ class Network(nn.Module):
 
     def add_places(self, places: Tensor, generator: torch.Generator | None = None) -> None:
         """Add places, of shape (n, n_components), to those that the network chooses among."""
-        before, readout = self.scoring, self.readout
-        n_before = before.out_features
+        before, weight = self.scoring, self.readout.weight
         with torch.no_grad():
-            every_place = torch.cat([readout.weight.T, places.to(readout.weight.device)])
-            self._add_places(len(every_place), generator)
-            self.scoring.weight[:n_before], self.scoring.bias[:n_before] = before.weight.cpu(), before.bias.cpu()
-            self.readout = _blank_linear(*every_place.shape, bias=False)
-            self.readout.weight.copy_(every_place.T)
-        self.config["n_places"] = len(every_place)
-        self.to(before.weight.device)
+            self.choose_among(torch.cat([weight.T, places.to(weight.device)]), generator)
+            for known, scores in zip(before.parameters(), self.scoring.parameters(), strict=True):
+                scores[: len(known)] = known
 
     def sharpen(self, factor: float) -> None:
         """Multiply the scores of the places."""
@@ -272,6 +270,18 @@ class HighOrderNetwork(Network):
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         self.mixing = _linear(self.config["n_factors"], n_places, generator)
         self.hidden_norm = nn.Sequential()
+
+
+class NoNetwork(nn.Module):
+    """In the place of a network, for a map of given distances: there are no features that one could learn from."""
+
+    config: ClassVar[dict[str, Any]] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        raise ModelError(
+            'A map of metric="precomputed" has no network: leave the placement "refined", or fit features instead of '
+            "distances."
+        )
 
 
 class FlatteningNetwork(nn.Module):

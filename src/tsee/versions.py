@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from tsee.values import is_count, is_number, need
 
-__all__ = ["Update", "check_updates", "versions_of"]
+__all__ = ["Update", "check_updates", "counted_rows", "versions_of"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,13 @@ def versions_of(rows: np.ndarray, row_counts: tuple[int, ...]) -> np.ndarray:
     [0, 0, 2, 2]
     """
     return np.searchsorted(np.array(list(accumulate(row_counts))), rows, side="right")
+
+
+def counted_rows(tensors: Mapping[str, Any]) -> int:
+    """How many rows the tensors of a model know of."""
+    if "embedding" in tensors:
+        return len(tensors["embedding"])
+    return int(tensors["exemplars.indices"][-1]) + 1 if "exemplars.indices" in tensors else 0
 
 
 def check_updates(row_counts: Any, updates: Any) -> None:

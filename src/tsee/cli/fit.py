@@ -35,6 +35,12 @@ __all__ = ["check_resume", "fit", "share_of_rows"]
     "--paper", is_flag=True, help="Settings of the paper, and no others; parameters given here override them."
 )
 @click.option("--map", "map_", type=PATH, metavar="OUT", help="Also write the map of DATA, as transform does.")
+@click.option(
+    "--neighbors",
+    type=PATH,
+    metavar="FILE",
+    help="Keep these neighbors of the rows: a sparse matrix of their distances, .npz of scipy. For dt-see and hot-see.",
+)
 @click.option("--resume", is_flag=True, help="Continue a stopped fit from the state that it left in --checkpoint.")
 @read_options
 @reporting_options
@@ -45,6 +51,7 @@ def fit(
     fast: bool,
     paper: bool,
     map_: Path | None,
+    neighbors: Path | None,
     resume: bool,
     options: ReadOptions,
     quiet: bool,
@@ -68,6 +75,8 @@ def fit(
     from tsee.serving import check_map_path, place_table
 
     estimator = make_estimator(method, given, fast=fast, paper=paper, verbose=not quiet)
+    if neighbors is not None and not hasattr(estimator, "exemplars"):
+        raise click.UsageError(f"--neighbors is for dt-see and hot-see, not for {method}: choose another --method.")
     check_resume(estimator.checkpoint, resume)
     check_target(output)
     with joined_peers(), options.open(data) as table:
@@ -79,7 +88,7 @@ def fit(
             check_map_path(map_, table)
         start = time.perf_counter()
         with noticing_interrupts() as interrupts:
-            estimator.fit(share_of_rows(table.rows), _labels(estimator, table))
+            estimator.fit(share_of_rows(table.rows), _labels(estimator, table), **_given(neighbors, len(table.rows)))
         interrupted = bool(all_max(len(interrupts)))  # in any process
         seconds = time.perf_counter() - start
         # These two were for this command and are not for the model.
@@ -128,6 +137,24 @@ def share_of_rows(rows: Any) -> Any:
     if world_size() == 1:
         return rows
     return RowRange(rows, len(rows) * rank() // world_size(), len(rows) * (rank() + 1) // world_size())
+
+
+def _given(path: Path | None, n_rows: int) -> dict[str, Any]:
+    """The neighbors of the rows of this process, if there is a file of them, as an argument of ``fit``."""
+    from tsee.files import open_table
+    from tsee.files.rows import SparseRows
+
+    if path is None:
+        return {}
+    with open_table(path) as table:
+        rows = table.rows
+        if not isinstance(rows, SparseRows) or len(rows) != n_rows:
+            raise click.UsageError(
+                f"--neighbors must be a sparse matrix with a line for each of the {n_rows:,} rows of DATA, written by "
+                f"scipy.sparse.save_npz. {str(path)!r} is another kind of data, or has {len(rows):,} lines."
+            )
+        share = share_of_rows(rows)
+        return {"neighbors": share[0 : len(share)]}
 
 
 def _labels(estimator: Any, table: Any) -> Any:

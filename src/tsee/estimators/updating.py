@@ -30,6 +30,7 @@ from tsee.growing.kinds import are_new_kind
 from tsee.growing.lesson import GrownNeighborhoods, GrownRows, Outside, find_neighbors, share_of
 from tsee.growing.reference import grown_reference
 from tsee.growing.room import starting_positions
+from tsee.metric import PRECOMPUTED
 from tsee.neighbors import build_index
 from tsee.networks import Network, folded
 from tsee.objectives import Sampled
@@ -147,6 +148,10 @@ class Updated:
 
     def _check_can_grow(self: Any) -> None:
         exemplars = self.map_.exemplars
+        if self.map_.preprocessing.metric == PRECOMPUTED:
+            raise ModelError(
+                'A map of metric="precomputed" cannot be updated, since it has no features: fit a map of all distances.'
+            )
         if exemplars is None or not self._is_refined(exemplars):
             raise ModelError(
                 f"This {type(self).__name__} cannot be updated: only maps whose exemplars are points that were laid "

@@ -240,22 +240,30 @@ class Distill:
         assert fitted.exemplars.positions is not None
         network, positions = _flat(fitted.network), fitted.exemplars.positions
         size = max(float(positions.square().sum(1).mean().sqrt()), 1e-6)
-        places, plan = None, session.plan
-        if self.fresh is not None and isinstance(network, Network) and network.n_places:
-            network.sharpen(1 / SHARPER)
-            if self.n_places:
-                network.add_places(self._places(positions[self.fresh], plan), plan.generator)
-            places = network.readout.weight.detach().T.cpu().clone()
-        elif self.fresh is not None:
-            pass
-        elif isinstance(network, Network) and self.n_places:
-            places = self._places(positions, plan)
+        fitted, places, plan = replace(fitted, network=network), None, session.plan
+        try:
+            if self.fresh is not None and isinstance(network, Network) and network.n_places:
+                network.sharpen(1 / SHARPER)
+                if self.n_places:
+                    network.add_places(self._places(positions[self.fresh], plan), plan.generator)
+                places = network.readout.weight.detach().T.cpu().clone()
+            elif isinstance(network, Network) and self.n_places:
+                places = self._places(positions, plan)
+            lesson = Distillation(self.objective, positions, size=size, n_epochs=self.n_epochs, places=places)
+        except KeyboardInterrupt:
+            if world_size() > 1:  # the second Ctrl-C: the first would have waited for the others
+                raise
+            warn(
+                "Training was interrupted before its first epoch: the layout is kept, but the network has not learned "
+                "it.",
+                TrainingWarning,
+            )
+            return replace(fitted, placement="refined", history=replace(fitted.history, complete=False))
+        if self.fresh is None and isinstance(network, Network) and places is not None:
             network.choose_among(places.to(plan.device), plan.generator)
-        elif isinstance(network, Network):  # its first weights draw a map of a size of about 1
+        elif self.fresh is None and isinstance(network, Network):  # its first weights draw a map of a size of about 1
             with torch.no_grad():
                 network.readout.weight.mul_(size)
-        lesson = Distillation(self.objective, positions, size=size, n_epochs=self.n_epochs, places=places)
-        fitted = replace(fitted, network=network)
         history = session.train(fitted, lesson.loss, stage=number, number=1, n_epochs=self.n_epochs, refined=True)
         if places is not None and isinstance(network, Network):
             network.sharpen(SHARPER)
@@ -284,7 +292,8 @@ def laid_out(fitted: FittedMap, positions: Tensor, *, complete: bool, n_held: in
             "them.",
             TrainingWarning,
         )
-    positions = same_for_equal(exemplars.inputs, positions, n_held)
+    if exemplars.neighbors is None:  # rows that are equal may have been given different ones
+        positions = same_for_equal(exemplars.inputs, positions, n_held)
     return replace(
         fitted,
         exemplars=replace(exemplars, positions=positions),
