@@ -11,7 +11,7 @@ import torch
 from tests.quick import quick
 from tsee import DataWarning, DtSEE, HotSEE, PtSNE
 from tsee.metrics import knn_error
-from tsee.training import stages
+from tsee.training import precision
 
 
 def kinds_of_data(X, folder):
@@ -58,7 +58,7 @@ def test_pixels_to_255_and_pixels_to_1_give_the_same_map(cls, bfloat16, epochs, 
 
     Of principal components: distances between whole numbers tie, and rounding decides which of two rows is drawn.
     """
-    monkeypatch.setattr(stages, "has_bfloat16", lambda device: bfloat16)
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: bfloat16)
     X = digits[0]
     pixels = np.round(X * 255 / 16).astype(np.uint8)
     plain = quick(cls, n_inputs=50, max_epochs=epochs, refinement=0).fit(pixels).embedding_

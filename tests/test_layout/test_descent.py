@@ -148,7 +148,7 @@ def test_another_state_is_refused():
 def test_parts_of_the_forces_are_the_forces():
     X = clusters(5000, 30.0, 5, seed=1)
     affinities, Y = neighbors_of(X), clusters(5000, 20.0)
-    assert torch.equal(Attraction(affinities, slice(1000, 3000))(Y), Attraction(affinities)(Y)[1000:3000])
+    assert torch.equal(Attraction(affinities, own=slice(1000, 3000))(Y), Attraction(affinities)(Y)[1000:3000])
     near = Y[:400]
     forces, _ = Repulsion()(near)
     part, _ = Repulsion()(near, slice(100, 200))

@@ -10,13 +10,26 @@ from tsee.memory import free_memory
 from tsee.preprocessing import Preprocessing
 from tsee.progress import say
 
-__all__ = ["LAYOUT_NEIGHBORS", "MAX_SEEN", "PERPLEXITY", "falling_perplexity", "n_places", "n_points", "projection_of"]
+__all__ = [
+    "AUTO_POINTS",
+    "LAYOUT_EXAGGERATION",
+    "LAYOUT_NEIGHBORS",
+    "MAX_SEEN",
+    "PERPLEXITY",
+    "falling_perplexity",
+    "more_places",
+    "n_places",
+    "n_points",
+    "projection_of",
+]
 
 # The default; fewer exemplars take a third of their number without a warning. Where more than MANY are laid out, it
 # falls with the cube root of their number, and with it the pairs that carry probability.
 PERPLEXITY, MANY = 36.0, 2**17
 # Neighbors of a row in a layout, per unit of perplexity. Three would change little and take half as long again.
 LAYOUT_NEIGHBORS = 2
+# The factor on the attraction at the end of a layout: a little less keeps more of the nearest neighbors.
+LAYOUT_EXAGGERATION = 0.9
 # If there are more rows than this, this many are the exemplars: their layout takes a quarter of an hour or so on 2
 # cores. Memory may allow fewer: an exemplar takes so many bytes for each of its neighbors and each of its inputs.
 AUTO_POINTS = 2**21
@@ -82,6 +95,11 @@ def falling_perplexity(perplexity: float, n_exemplars: int) -> float:
 def n_places(n_exemplars: int) -> int:
     """How many places a network chooses among that learns so many exemplars."""
     return min(n_exemplars, max(LEAST_PLACES, n_exemplars // EXEMPLARS_PER_PLACE), MOST_PLACES)
+
+
+def more_places(n_exemplars: int) -> int:
+    """How many places are added for so many new exemplars of a new kind."""
+    return min(MOST_PLACES, -(-n_exemplars // EXEMPLARS_PER_PLACE))
 
 
 def projection_of(exemplars: Exemplars) -> Preprocessing:

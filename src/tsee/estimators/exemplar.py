@@ -14,10 +14,12 @@ from torch import Tensor, nn
 from tsee.batches import steps_per_epoch
 from tsee.data import check_rows
 from tsee.estimators.automatic import (
+    AUTO_POINTS,
     LAYOUT_NEIGHBORS,
     MAX_SEEN,
     PERPLEXITY,
     falling_perplexity,
+    more_places,
     n_places,
     n_points,
     projection_of,
@@ -25,6 +27,7 @@ from tsee.estimators.automatic import (
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.estimators.properties import ExemplarProperties
+from tsee.estimators.updating import Updated
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
 from tsee.labels import Labels
@@ -49,8 +52,7 @@ NOISE_NEIGHBORS = 100
 MIN_REFINED = 10
 # The most perplexity per given neighbor, of which there are often few. More would make near ones no nearer than others.
 GIVEN_SHARE = 2 / 3
-# The factor on the attraction at the end of a layout, and where the network learns from exemplars drawn for its rows.
-LAYOUT_EXAGGERATION = 0.9
+# The factor on the attraction where the network learns from exemplars drawn for its rows.
 POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
 # How often a network that only comes second sees each of very many rows.
 SECOND_EPOCHS = 4
@@ -58,7 +60,7 @@ SECOND_EPOCHS = 4
 PLACES_STEPS = 2700
 
 
-class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
+class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
     """Keeps the probabilities of neighboring the exemplars (equations 8 to 12)."""
 
     _n_batches = 32
@@ -192,7 +194,7 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
         if given is not None or self.metric == PRECOMPUTED:
             return self._every_row(inputs, plan, given)
         if self.exemplars == "points":
-            wanted = self._n_points(inputs, plan) if self.n_exemplars is None else self.n_exemplars
+            wanted = self._n_points(inputs, plan) if self.n_exemplars is None else self._most_points
             indices = choose_points(plan.n_rows, wanted, plan.generator)
             exemplars = Exemplars(take(inputs, indices), indices, metric=metric_of(self.metric))
         else:
@@ -298,6 +300,22 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
             device=plan.device,
             generator=plan.draws,
         )
+
+    @property
+    def _most_points(self) -> int:
+        """How many points the exemplars may be."""
+        return AUTO_POINTS if self.n_exemplars is None else int(self.n_exemplars)
+
+    def _perplexity_among(self, n_candidates: int) -> tuple[float, int]:
+        """The perplexity of a layout in which a row has so many candidates, and the neighbors of a row."""
+        n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
+        perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)", PERPLEXITY)
+        automatic = min(n_candidates, math.ceil(LAYOUT_NEIGHBORS * perplexity))
+        return perplexity, automatic if self.n_neighbors is None else n_candidates
+
+    def _more_places(self, n_exemplars: int) -> int:
+        """How many places are added for new exemplars of a new kind."""
+        return more_places(n_exemplars)
 
     def _n_seen(self, n_inputs: int) -> int:
         # The full form compares rows with all exemplars in every batch, so it keeps all their inputs. The offset of a

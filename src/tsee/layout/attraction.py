@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
 from torch import Tensor
 from torch.nn.functional import embedding_bag, pad
 
@@ -28,19 +28,26 @@ class Attraction:
     ----------
     affinities : Affinities
         The neighbors of positions among themselves. p is symmetric (equation 3): the mean of both directions, over n.
+    n_held : int
+        The first so many positions are held: they have no neighbors of their own and feel nothing. Those who choose
+        them as neighbors count as chosen by them in return.
     own : slice, optional
-        The positions whose forces are computed; all of them by default.
+        The positions whose forces are computed; by default all that are not held.
     """
 
-    def __init__(self, affinities: Affinities, own: slice | None = None) -> None:
-        n, k = affinities.indices.shape
+    def __init__(self, affinities: Affinities, n_held: int = 0, own: slice | None = None) -> None:
+        n_felt, k = affinities.indices.shape
+        n = n_held + n_felt
         # 32 bits, half of what they would take otherwise.
         chosen = (affinities.probabilities.float().numpy().ravel(), affinities.indices.int().numpy().ravel())
-        one_way = csr_matrix((*chosen, np.arange(0, n * k + 1, k)), shape=(n, n))
-        both = (one_way + one_way.T).tocsr()
-        self.own = slice(0, n) if own is None else own
-        if own is not None and own != slice(0, n):
-            both = both[own]
+        one_way = csr_matrix((*chosen, np.arange(0, n_felt * k + 1, k)), shape=(n_felt, n))
+        among = one_way[:, n_held:] if n_held else one_way
+        both = (among + among.T).tocsr()
+        if n_held:
+            both = hstack([2 * one_way[:, :n_held], both], format="csr")
+        self.own = slice(n_held, n) if own is None else own
+        if self.own != slice(n_held, n):
+            both = both[self.own.start - n_held : self.own.stop - n_held]
         both.data /= 2 * n
         self.probabilities = torch.from_numpy(both.data)
         self.others, self.starts = torch.from_numpy(both.indices), torch.from_numpy(both.indptr)

@@ -44,7 +44,8 @@ MOST_PULL = 0.5
 class Descent:
     """The positions of all exemplars on their way down.
 
-    Over several processes each one moves a part of the exemplars, and all see where the others went.
+    Over several processes each one moves a part of the exemplars, and all see where the others went, unless this one
+    works alone.
 
     Parameters
     ----------
@@ -58,6 +59,8 @@ class Descent:
         Steps of gradient descent.
     exaggeration : float
         The factor a on the attraction at the end.
+    alone : bool
+        Whether other processes, if there are any, take no part.
 
     Attributes
     ----------
@@ -67,12 +70,21 @@ class Descent:
     """
 
     def __init__(
-        self, shape: Tensor, affinities: Affinities, *, pull: float, n_iterations: int, exaggeration: float
+        self,
+        shape: Tensor,
+        affinities: Affinities,
+        *,
+        pull: float,
+        n_iterations: int,
+        exaggeration: float = 1.0,
+        alone: bool = False,
     ) -> None:
         n = len(shape)
         self.shape, self.pull, self.n_iterations, self.exaggeration = shape, pull, n_iterations, exaggeration
-        self.own = slice(rank() * n // world_size(), (rank() + 1) * n // world_size())
-        self.attraction, self.repulsion = Attraction(affinities, self.own), Repulsion()
+        number, n_processes = (0, 1) if alone else (rank(), world_size())
+        self.alone = n_processes == 1
+        self.own = slice(number * n // n_processes, (number + 1) * n // n_processes)
+        self.attraction, self.repulsion = Attraction(affinities, own=self.own), Repulsion()
         self.rates = 1 / self.attraction.totals.clamp_min(1 / n)[:, None]
         self.done = 0
         self.positions = shape + NOISE * torch.randn(shape.shape, generator=torch.Generator().manual_seed(0))
@@ -84,7 +96,7 @@ class Descent:
         self.done += 1
         n, own, positions = len(self.shape), self.own, self.positions
         at, last = _schedule(self.done / self.n_iterations, self.exaggeration)
-        forces, normalizer = self.repulsion(positions, own)
+        forces, normalizer = self.repulsion(positions, None if self.alone else own)
         gradient = self.attraction(positions).mul_(at).sub_(forces, alpha=1 / normalizer)
         squared_size = float(positions.square().sum(1).mean().clamp_min(1e-12))
         strength = min(self.pull / squared_size, MOST_PULL * at) / n
@@ -95,16 +107,19 @@ class Descent:
         self.velocity = momentum * self.velocity - self.rates / at * self.gains * gradient
         length = self.velocity.norm(dim=1, keepdim=True)
         self.velocity *= (LONGEST_STEP / length.clamp_min(1e-12)).clamp_max(1)
-        moved = all_gather(positions[own] + self.velocity)
+        moved = self._gathered(positions[own] + self.velocity)
         self.positions = moved - moved.mean(0)
 
     def state(self) -> dict[str, Tensor]:
         """What it takes to continue, the same on all processes. A collective."""
         return {
             "layout.positions": self.positions,
-            "layout.velocity": all_gather(self.velocity),
-            "layout.gains": all_gather(self.gains),
+            "layout.velocity": self._gathered(self.velocity),
+            "layout.gains": self._gathered(self.gains),
         }
+
+    def _gathered(self, rows: Tensor) -> Tensor:
+        return rows if self.alone else all_gather(rows)
 
     def resume(self, done: int, state: dict[str, Tensor]) -> None:
         """Continue where another descent of the same exemplars was. Raises ValueError if it was not one."""
@@ -149,7 +164,7 @@ def lay_out(
             descent.step()
             progress(descent.done)
             keep(descent)
-            if all_interrupted():
+            if not descent.alone and all_interrupted():
                 complete = False
                 break
     except KeyboardInterrupt:

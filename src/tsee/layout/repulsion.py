@@ -50,10 +50,12 @@ GRIDS = {1: _Grid(0.5, 48, 48, 1056), 2: _Grid(0.5, 48, 48, 1056), 3: _Grid(0.75
 
 
 class Repulsion:
-    """The repulsion of all pairs: call it with positions of shape (n, h), and the slice whose forces are wanted.
+    """The repulsion of all pairs: call it with positions of shape (n, h).
 
-    Over several processes the slices must be parts of one whole, and each process computes its part. Returns for each i
-    the sum over j of w_ij^2 (y_i - y_j), and the normalizer, the sum of w_ij over i and j other
+    Several processes share the work if each also gives a slice of its own: it gets the forces on these positions. The
+    slices must be parts of one whole, and the call is a collective.
+
+    Returns for each i the sum over j of w_ij^2 (y_i - y_j), and the normalizer, the sum of w_ij over i and j other
     than i, with w = 1 / (1 + |y_i - y_j|^2).
 
     Up to 4,096 positions the sums are exact. More positions in up to three dimensions are interpolated by Fourier
@@ -72,14 +74,13 @@ class Repulsion:
     def __call__(self, positions: Tensor, own: slice | None = None) -> tuple[Tensor, float]:
         n, h = positions.shape
         self.calls += 1
-        own = slice(0, n) if own is None else own
         if n <= MAX_ALL_PAIRS:
             return _by_products(positions, own)
         if h in GRIDS:
             return self.interpolated(positions, own)
         return self.sampled(positions, own)
 
-    def sampled(self, positions: Tensor, own: slice) -> tuple[Tensor, float]:
+    def sampled(self, positions: Tensor, own: slice | None = None) -> tuple[Tensor, float]:
         """The same by a sample of the positions that repel."""
         generator = torch.Generator().manual_seed(self.calls)
         drawn = torch.randperm(len(positions), generator=generator)[:SOURCES].sort().values
@@ -87,7 +88,7 @@ class Repulsion:
         share = len(positions) / len(drawn)
         return forces.mul_(share), normalizer * share
 
-    def interpolated(self, positions: Tensor, own: slice) -> tuple[Tensor, float]:
+    def interpolated(self, positions: Tensor, own: slice | None = None) -> tuple[Tensor, float]:
         """The same by Fourier transforms, whatever the number of positions."""
         n, h = positions.shape
         middle = positions[:: 1 + n // MAX_ALL_PAIRS].median(0).values  # a sample is good enough here
@@ -96,7 +97,7 @@ class Repulsion:
         nodes, spacing = GRIDS[h].of(float((positions.amax(0) - low).max()))
         size, energies, forces = self._transformed_kernels(nodes, spacing, h)
 
-        scaled = (positions[own] - low) / spacing + 1
+        scaled = ((positions if own is None else positions[own]) - low) / spacing + 1
         node = scaled.round()
         weights = _parabolas(scaled - node)  # (n, h, 3)
         along = (node.long() - 1)[:, :, None] + torch.arange(SPLINE)  # (n, h, 3)
@@ -106,7 +107,8 @@ class Repulsion:
             shares = (shares[:, :, None] * weights[:, axis, None]).flatten(1)
         cells = cells.flatten()  # (n * 3^h,); shares (n, 3^h)
 
-        grid = all_sum(torch.zeros(nodes**h).index_add_(0, cells, shares.flatten())).view((nodes,) * h)
+        grid = torch.zeros(nodes**h).index_add_(0, cells, shares.flatten())
+        grid = (grid if own is None else all_sum(grid)).view((nodes,) * h)
         # One axis after the other: half of the zeros around the grid are never transformed, and half of the values that
         # are not read.
         spread = torch.fft.rfft(grid, size)
@@ -149,11 +151,12 @@ class Repulsion:
         return self._kernels[1]
 
 
-def _by_products(positions: Tensor, own: slice, drawn: Tensor | None = None) -> tuple[Tensor, float]:
+def _by_products(positions: Tensor, own: slice | None, drawn: Tensor | None = None) -> tuple[Tensor, float]:
     """All pairs of an own position and one of those drawn (all, by default), except pairs of a position with itself.
 
     By products: [y, 1 + |y|^2, 1] with [-2 y', 1, |y'|^2] is 1 + |y - y'|^2. The normalizer is of all processes.
     """
+    shared, own = own is not None, slice(0, len(positions)) if own is None else own
     positions = positions - positions.mean(0)  # the forces are small differences of sums of coordinates
     ones, norms = torch.ones_like(positions[:, :1]), positions.square().sum(1, keepdim=True)
     left, right = torch.cat([positions, norms + 1, ones], 1)[own], torch.cat([-2 * positions, ones, norms], 1)
@@ -175,9 +178,8 @@ def _by_products(positions: Tensor, own: slice, drawn: Tensor | None = None) -> 
         total += float(similarities.sum())
         felt[:, rows] = sources @ similarities.square_().T
     h = positions.shape[1]
-    return (felt[h:] * positions[own].T - felt[:h]).T.contiguous(), float(
-        all_sum(torch.tensor(total, dtype=torch.float64))
-    )
+    forces = (felt[h:] * positions[own].T - felt[:h]).T.contiguous()
+    return forces, float(all_sum(torch.tensor(total, dtype=torch.float64))) if shared else total
 
 
 def _parabolas(offset: Tensor) -> Tensor:
