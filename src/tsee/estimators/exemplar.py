@@ -15,6 +15,7 @@ from tsee.batches import steps_per_epoch
 from tsee.data import check_rows
 from tsee.estimators.automatic import (
     AUTO_POINTS,
+    LAYOUT_EXAGGERATION,
     LAYOUT_NEIGHBORS,
     MAX_SEEN,
     PERPLEXITY,
