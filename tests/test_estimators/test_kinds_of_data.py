@@ -61,9 +61,9 @@ def test_pixels_to_255_and_pixels_to_1_give_the_same_map(cls, bfloat16, epochs, 
     monkeypatch.setattr(precision, "has_bfloat16", lambda device: bfloat16)
     X = digits[0]
     pixels = np.round(X * 255 / 16).astype(np.uint8)
-    plain = quick(cls, n_inputs=50, max_epochs=epochs, refinement=0).fit(pixels).embedding_
+    plain = quick(cls, n_inputs=50, perplexity=30, max_epochs=epochs, refinement=0).fit(pixels).embedding_
     for other in (pixels / 255, (pixels / 255).astype(np.float32), pixels.astype(np.float64) + 1e8):
-        again = quick(cls, n_inputs=50, max_epochs=epochs, refinement=0).fit_transform(other)
+        again = quick(cls, n_inputs=50, perplexity=30, max_epochs=epochs, refinement=0).fit_transform(other)
         np.testing.assert_allclose(again, plain, atol=0.02 * np.ptp(plain))
 
 

@@ -102,6 +102,11 @@ def more_places(n_exemplars: int) -> int:
     return min(MOST_PLACES, -(-n_exemplars // EXEMPLARS_PER_PLACE))
 
 
+def n_seen(n_inputs: int) -> int:
+    """How many numbers the network is trained on, where so many are compared."""
+    return min(n_inputs, MAX_SEEN)
+
+
 def projection_of(exemplars: Exemplars) -> Preprocessing:
     """Principal components that the network is trained on, where more numbers are compared than it needs."""
     n_inputs = exemplars.inputs.shape[1]

@@ -17,12 +17,12 @@ from tsee.estimators.automatic import (
     AUTO_POINTS,
     LAYOUT_EXAGGERATION,
     LAYOUT_NEIGHBORS,
-    MAX_SEEN,
     PERPLEXITY,
     falling_perplexity,
     more_places,
     n_places,
     n_points,
+    n_seen,
     projection_of,
 )
 from tsee.estimators.base import ParametricMap
@@ -323,7 +323,7 @@ class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
         # projection goes into the bias of a hidden layer.
         ours = getattr(self, "network", None) is None and len(getattr(self, "hidden_layers", (1,))) > 0
         projected = compares_features(self.metric) and self.metric != PRECOMPUTED and ours and self.contrast != "full"
-        return min(n_inputs, MAX_SEEN) if projected else n_inputs
+        return n_seen(n_inputs) if projected else n_inputs
 
     def _projection(self, exemplars: Exemplars) -> Preprocessing | None:
         """Principal components that the network is trained on, where more numbers are compared than it needs."""
