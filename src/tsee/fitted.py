@@ -24,6 +24,7 @@ from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
 from tsee.placement.refined import refined_positions
 from tsee.preprocessing import Inputs, Preprocessing
+from tsee.tables import TableEncoder, is_frame
 
 __all__ = ["FittedMap", "History", "Placement", "fitted_map", "place_rows"]
 
@@ -87,6 +88,8 @@ class FittedMap:
         The positions of the rows of ``fit``, if they were kept.
     history : History
         How training went.
+    table : TableEncoder or None
+        How a table with words or gaps becomes rows of numbers, which are then the features.
 
     Examples
     --------
@@ -112,6 +115,7 @@ class FittedMap:
     novelty_reference: NoveltyReference | None = None
     embedding: np.ndarray | None = None
     history: History = History()
+    table: TableEncoder | None = None
 
     def place(self, X: Any, how: str | None = None) -> np.ndarray:
         """The positions of rows on the map; each is independent of the other rows.
@@ -119,7 +123,8 @@ class FittedMap:
         Parameters
         ----------
         X : array, tensor, CSR matrix or Rows, of shape (n, n_features)
-            Rows whose columns are in the order of the map's features.
+            Rows whose columns are in the order of the map's features. If the map is of a table: a table with its
+            columns, or rows that ``table`` has encoded.
         how : {"refined", "forward"}, optional
             Among the nearest exemplars, or by one pass through the network. By default ``placement``.
 
@@ -127,7 +132,7 @@ class FittedMap:
         -------
         ndarray of shape (n, n_components), float32
         """
-        return place_rows(self, check_matrix(X, self.n_features), how)
+        return place_rows(self, self._check(X), how)
 
     def place_inputs(self, inputs: Tensor, how: str | None = None) -> Tensor:
         """The positions of rows that have passed the preprocessing: (n, n_components)."""
@@ -152,7 +157,7 @@ class FittedMap:
         """
         exemplars = self._known_exemplars("novelty")
         assert self.novelty_reference is not None
-        X = check_matrix(X, self.n_features)
+        X = self._check(X)
         shares = np.empty(X.shape[0], dtype=np.float32)
         for rows in blocks(X.shape[0], PLACED_ROWS):
             parts = (slice(rows.start + part.start, rows.start + part.stop) for part in blocks(rows.stop - rows.start))
@@ -236,10 +241,14 @@ class FittedMap:
                 "complete": history.complete,
             },
         }
+        if self.table is not None:
+            description["table"] = self.table.to_json()
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         for name in ("mean", "spread", "basis"):
             if (values := getattr(preprocessing, name)) is not None:
                 tensors[f"preprocessing.{name}"] = torch.from_numpy(values)
+        if self.table is not None:
+            tensors |= self.table.tensors()
         if self.embedding is not None:
             tensors["embedding"] = torch.from_numpy(self.embedding)
         if exemplars is not None and exemplars.positions is not None and self.novelty_reference is not None:
@@ -312,6 +321,7 @@ class FittedMap:
             perplexity=float(description["perplexity"]),
             exemplars=exemplars,
             placement=description["placement"],
+            table=TableEncoder.from_json(description["table"], tensors) if "table" in description else None,
             novelty_reference=reference,
             embedding=tensors["embedding"].numpy() if "embedding" in tensors else None,
             history=History(
@@ -321,6 +331,11 @@ class FittedMap:
                 history["complete"],
             ),
         )
+
+    def _check(self, X: Any) -> Any:
+        if self.table is not None and is_frame(X):
+            X = self.table.encode(X)
+        return check_matrix(X, self.n_features)
 
     def _known_exemplars(self, what: str) -> Exemplars:
         if self.exemplars is None:

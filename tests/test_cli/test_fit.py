@@ -105,6 +105,7 @@ VALUES = {
     "checkpoint": "state",
     "standardize": "true",
     "metric": "cosine",
+    "missing": "error",
 }
 
 
@@ -117,7 +118,7 @@ def test_every_parameter_is_an_option(run, method):
     cls = tsee.estimators.METHODS[method]
     defaults = {key: argument.default for key, argument in inspect.signature(cls).parameters.items()}
     given = dict.fromkeys(PARAMETERS)
-    own = {key: VALUES.get(key, "7") for key in defaults if key not in ("network", "verbose")}
+    own = {key: VALUES.get(key, "7") for key in defaults if key not in ("network", "verbose", "columns")}
     estimator = make_estimator(method, given | own)
     assert type(estimator) is cls
     python = {"none": None, "true": True, "16,8": (16, 8)}
@@ -203,10 +204,7 @@ TABLE = "a,b\n" + "1,2\n" * 30
 BAD = {
     "ragged.csv": (TABLE + "1,2,3\n", "row 31 (line 32) has 3 fields where the header has 2"),
     "text.csv": (TABLE + "1,two\n", "row 31 (line 32), column 'b': 'two' is not a number"),
-    "missing.csv": (TABLE + "1,\n", "row 31 (line 32), column 'b': the value is missing"),
-    "nan.csv": (TABLE + "1,nan\n", "row 31 (line 32), column 'b': the value is missing ('nan')"),
     "empty.csv": ("a,b\n", "has no rows of data"),
-    "words.csv": ("a,b\nx,y\nz,w\n", "has no numeric column left to map"),
     "sheet.xlsx": ("PK", "is an Excel workbook: save the sheet as CSV"),
 }
 
@@ -229,6 +227,30 @@ def test_truncated_files(run, folder, tmp_path, quick, name):
     assert "no file" in run("fit", tmp_path / "none.npy", "-o", tmp_path / "model", *quick, code=1).stderr
 
 
+def test_a_table_with_words_and_gaps(run, tmp_path, quick):
+    rows = "".join(f"{i},{'red' if i % 3 else 'blue'},{i % 7 if i % 5 else ''}\n" for i in range(60))
+    (tmp_path / "table.csv").write_text("age,color,visits\n" + rows)
+    shown = run("fit", tmp_path / "table.csv", "--dry-run", "--categorical", "visits", "--weight", "age=2").output
+    assert [line.split()[:3] for line in shown.splitlines()[1:]] == [
+        ["age", "number", "2"],
+        ["color", "category", "1"],
+        ["visits", "category", "1"],
+    ]
+    result = run("fit", tmp_path / "table.csv", "-o", tmp_path / "model", "--map", tmp_path / "map.csv", *quick)
+    assert "color" in result.stderr
+    run("transform", tmp_path / "model", tmp_path / "table.csv", "-o", tmp_path / "new.csv")
+    old, new = (pd.read_csv(tmp_path / name) for name in ("map.csv", "new.csv"))
+    np.testing.assert_allclose(new[["tsee0", "tsee1"]], old[["tsee0", "tsee1"]], atol=1e-4)
+    assert new["color"].tolist() == old["color"].tolist() == ["red" if i % 3 else "blue" for i in range(60)]
+    (tmp_path / "other.csv").write_text("age,color\n3,red\n")
+    failed = run("transform", tmp_path / "model", tmp_path / "other.csv", "-o", tmp_path / "x.csv", code=1)
+    assert "lacks columns that the model was fitted with: 'visits'" in failed.stderr
+    refused = run("fit", tmp_path / "table.csv", "--missing", "error", "-o", tmp_path / "none", *quick, code=1)
+    assert "row 1 (line 2), column 'visits': the value is missing" in refused.stderr
+    for wrong in (["--weight", "age"], ["--numeric", "age", "--categorical", "age"], []):
+        run("fit", tmp_path / "table.csv", *wrong, *([] if not wrong else ["-o", tmp_path / "none"]), code=2)
+
+
 def test_nan_in_an_array(run, tmp_path, quick):
     array = np.ones((50, 3), np.float32)
     array[40, 2] = np.nan
@@ -243,7 +265,7 @@ def test_an_unknown_label(run, folder, tmp_path):
 
 
 def test_bad_targets_are_refused_before_the_training(run, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(tsee.DtSEE, "fit", lambda self, X: pytest.fail("training began"))
+    monkeypatch.setattr(tsee.DtSEE, "fit", lambda self, X, y=None: pytest.fail("training began"))
     (tmp_path / "file").write_text("mine")
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "thesis.txt").write_text("mine")

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from tsee.batches import steps_per_epoch
-from tsee.data import check_rows
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.exceptions import DataWarning, warn
@@ -254,7 +253,7 @@ class ExemplarMap(PaperSettings, ParametricMap):
         array([1., 1., 1.], dtype=float32)
         """
         check_is_fitted(self)
-        return self.map_.novelty(check_rows(self, X, reset=False))
+        return self.map_.novelty(self._check_new(X))
 
     @property
     def n_exemplars_(self) -> int:

@@ -16,6 +16,7 @@ from torch import Tensor
 from tsee.fitted import METHODS, NETWORKS, PLACEMENTS
 from tsee.metric import METRICS, compares_features
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
+from tsee.tables import TableEncoder
 from tsee.values import is_count, is_list_of, is_number, is_text, need
 
 __all__ = ["check_model"]
@@ -47,7 +48,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Raise ValueError, with a short reason, if a configuration and tensors are not a whole model."""
-    need(set(config) | {"metric"} == KEYS, "its entries are not those of a model")
+    need(set(config) - {"table"} | {"metric"} == KEYS, "its entries are not those of a model")
     need(is_text(config["tsee_version"]), "'tsee_version' must be text")
     need(isinstance(config["parameters"], dict), "'parameters' must be named")
     method = config["method"]
@@ -68,7 +69,13 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
     need(config["placement"] in PLACEMENTS, f"'placement' must be one of {PLACEMENTS}")
     _check_history(config["history"])
-    sizes = _check_tensors(config, tensors)
+    table = {name: tensor for name, tensor in tensors.items() if name.startswith("table.")}
+    need(("table" in config) == bool(table), "a table and its tensors belong together")
+    if "table" in config:
+        width = TableEncoder.from_json(config["table"], table).width
+        need(set(table) == {"table.mean", "table.axes"}, "it has other tensors of a table")
+        need(width == config["n_features"], "'n_features' is not what the columns of 'table' become")
+    sizes = _check_tensors(config, {name: tensor for name, tensor in tensors.items() if name not in table})
     _check_exemplars(config, tensors)
     _check_network(config, {name: t for name, t in tensors.items() if name.startswith(NETWORK)}, sizes["inputs"])
 
