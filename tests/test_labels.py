@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from quick import quick
 from sklearn.datasets import load_digits
 
+from tests.quick import quick
 from tsee import DtSEE, HotSEE
 from tsee.affinities import Affinities
 from tsee.exceptions import DataWarning

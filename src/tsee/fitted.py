@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -18,13 +17,14 @@ from tsee.data import blocks, check_matrix, dense
 from tsee.distributed import all_gather
 from tsee.exceptions import ModelError, RowError, rows_from
 from tsee.exemplars import Exemplars
-from tsee.metric import metric_of
-from tsee.networks import DeepNetwork, HighOrderNetwork
+from tsee.metric import PRECOMPUTED, metric_of
+from tsee.networks import DeepNetwork, HighOrderNetwork, NoNetwork
 from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
 from tsee.placement.refined import refined_positions
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.tables import TableEncoder, is_frame
+from tsee.versions import History, Update, counted_rows
 
 __all__ = ["FittedMap", "History", "Placement", "fitted_map", "place_rows"]
 
@@ -33,31 +33,9 @@ Placement: TypeAlias = Literal["refined", "forward"]
 PLACEMENTS = ("refined", "forward")
 # The methods, and whether each has exemplars.
 METHODS = {"DtSEE": True, "HotSEE": True, "PtSNE": False, "HotSNE": False}
-NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork)}
+NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork, NoNetwork)}
 # Rows whose inputs are in memory while rows are placed.
 PLACED_ROWS = 2**14
-
-
-@dataclass(frozen=True)
-class History:
-    """How training went.
-
-    Attributes
-    ----------
-    loss : tuple of float
-        The mean loss of each epoch.
-    learning_rate : tuple of float
-        The last learning rate of each epoch; NaN for conjugate gradient.
-    refined : tuple of bool
-        Whether the epoch learned a layout.
-    complete : bool
-        Whether training reached its end.
-    """
-
-    loss: tuple[float, ...] = ()
-    learning_rate: tuple[float, ...] = ()
-    refined: tuple[bool, ...] = ()
-    complete: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +68,10 @@ class FittedMap:
         How training went.
     table : TableEncoder or None
         How a table with words or gaps becomes rows of numbers, which are then the features.
+    row_counts : tuple of int
+        The rows of each version of the map: of ``fit``, then of each update. Exemplars are numbered over all of them.
+    updates : tuple of Update
+        What each update did.
 
     Examples
     --------
@@ -116,6 +98,8 @@ class FittedMap:
     embedding: np.ndarray | None = None
     history: History = History()
     table: TableEncoder | None = None
+    row_counts: tuple[int, ...] = ()
+    updates: tuple[Update, ...] = ()
 
     def place(self, X: Any, how: str | None = None) -> np.ndarray:
         """The positions of rows on the map; each is independent of the other rows.
@@ -214,12 +198,15 @@ class FittedMap:
         if (exemplars := fitted.exemplars) is not None:
             indices = None if exemplars.indices is None else subsample(exemplars.indices)
             fewer = Exemplars(subsample(exemplars.inputs), indices, metric=exemplars.metric)
+            if fitted.preprocessing.metric == PRECOMPUTED:  # rows are distances from all of them
+                fewer = exemplars
             reference = NoveltyReference(*(fitted._usual_distances(X, start, those) for those in (exemplars, fewer)))
+            fitted = replace(fitted, exemplars=replace(exemplars, neighbors=None))  # no longer needed
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The map as a description that JSON can hold, and named tensors; `from_tensors` restores it."""
-        preprocessing, exemplars, history = self.preprocessing, self.exemplars, self.history
+        preprocessing, exemplars = self.preprocessing, self.exemplars
         kind = type(self.network).__name__
         ours = NETWORKS.get(kind) is type(self.network)
         if not ours and kind in NETWORKS:
@@ -234,12 +221,9 @@ class FittedMap:
             "metric": preprocessing.metric,
             "perplexity": self.perplexity,
             "placement": self.placement,
-            "history": {
-                "loss": list(history.loss),
-                "learning_rate": [None if math.isnan(rate) else rate for rate in history.learning_rate],
-                "refined": list(history.refined),
-                "complete": history.complete,
-            },
+            "history": self.history.described(),
+            "row_counts": list(self.row_counts),
+            "updates": [update.described() for update in self.updates],
         }
         if self.table is not None:
             description["table"] = self.table.to_json()
@@ -304,7 +288,9 @@ class FittedMap:
                 metric_of(metric),
             )
             reference = NoveltyReference(tensors["novelty.distances"], tensors["novelty.subsample_distances"])
-        names, history = description["feature_names"], description["history"]
+        names = description["feature_names"]
+        # A model that was saved before there were updates does not count its rows.
+        counts = description.get("row_counts", [counted_rows(tensors)])
         return cls(
             method=description["method"],
             n_components=int(description["n_components"]),
@@ -324,12 +310,9 @@ class FittedMap:
             table=TableEncoder.from_json(description["table"], tensors) if "table" in description else None,
             novelty_reference=reference,
             embedding=tensors["embedding"].numpy() if "embedding" in tensors else None,
-            history=History(
-                tuple(history["loss"]),
-                tuple(math.nan if rate is None else rate for rate in history["learning_rate"]),
-                tuple(history["refined"]),
-                history["complete"],
-            ),
+            history=History.restored(description["history"]),
+            row_counts=tuple(counts),
+            updates=tuple(Update(**update) for update in description.get("updates", [])),
         )
 
     def _check(self, X: Any) -> Any:

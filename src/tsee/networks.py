@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+
+from tsee.exceptions import ModelError
 
 __all__ = [
     "ACTIVATIONS",
@@ -15,6 +17,7 @@ __all__ = [
     "FlatteningNetwork",
     "HighOrderNetwork",
     "Network",
+    "NoNetwork",
     "folded",
     "put_before",
 ]
@@ -77,6 +80,14 @@ class Network(nn.Module):
         self.config["n_places"] = len(places)
         self.to(places.device)
 
+    def add_places(self, places: Tensor, generator: torch.Generator | None = None) -> None:
+        """Add places, of shape (n, n_components), to those that the network chooses among."""
+        before, weight = self.scoring, self.readout.weight
+        with torch.no_grad():
+            self.choose_among(torch.cat([weight.T, places.to(weight.device)]), generator)
+            for known, scores in zip(before.parameters(), self.scoring.parameters(), strict=True):
+                scores[: len(known)] = known
+
     def sharpen(self, factor: float) -> None:
         """Multiply the scores of the places."""
         with torch.no_grad():
@@ -89,7 +100,7 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
-        """Make that layer."""
+        """Make that layer, in place of one that there is."""
         raise NotImplementedError
 
     def units(self, x: Tensor) -> Tensor:
@@ -179,6 +190,8 @@ class DeepNetwork(Network):
 
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         width = [self.config["n_inputs"], *self.config["hidden_layers"]][-1]
+        if len(self.layers) and isinstance(self.layers[-1], nn.Linear):
+            del self.layers[-1]
         self.layers.append(_linear(width, n_places, generator))
 
 
@@ -257,6 +270,18 @@ class HighOrderNetwork(Network):
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         self.mixing = _linear(self.config["n_factors"], n_places, generator)
         self.hidden_norm = nn.Sequential()
+
+
+class NoNetwork(nn.Module):
+    """In the place of a network, for a map of given distances: there are no features that one could learn from."""
+
+    config: ClassVar[dict[str, Any]] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        raise ModelError(
+            'A map of metric="precomputed" has no network: leave the placement "refined", or fit features instead of '
+            "distances."
+        )
 
 
 class FlatteningNetwork(nn.Module):

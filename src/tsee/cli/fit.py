@@ -17,7 +17,7 @@ from tsee.cli.parameters import ParameterCommand, make_estimator
 if TYPE_CHECKING:
     from tsee.serving import ReadOptions
 
-__all__ = ["fit"]
+__all__ = ["check_resume", "fit", "share_of_rows"]
 
 
 @click.command(cls=ParameterCommand)
@@ -41,6 +41,12 @@ __all__ = ["fit"]
     "--paper", is_flag=True, help="Settings of the paper, and no others; parameters given here override them."
 )
 @click.option("--map", "map_", type=PATH, metavar="OUT", help="Also write the map of DATA, as transform does.")
+@click.option(
+    "--neighbors",
+    type=PATH,
+    metavar="FILE",
+    help="Keep these neighbors of the rows: a sparse matrix of their distances, .npz of scipy. For dt-see and hot-see.",
+)
 @click.option("--resume", is_flag=True, help="Continue a stopped fit from the state that it left in --checkpoint.")
 @click.option("--categorical", type=names, default="", metavar="A,B,...", help="Columns that hold categories.")
 @click.option("--numeric", type=names, default="", metavar="A,B,...", help="Columns that hold numbers.")
@@ -55,6 +61,7 @@ def fit(
     fast: bool,
     paper: bool,
     map_: Path | None,
+    neighbors: Path | None,
     resume: bool,
     categorical: list[str],
     numeric: list[str],
@@ -84,7 +91,9 @@ def fit(
     from tsee.tables import EncodedRows, as_frame, check_columns, learn_table
 
     estimator = make_estimator(method, given, fast=fast, paper=paper, verbose=not quiet)
-    _check_resume(estimator.checkpoint, resume)
+    if neighbors is not None and not hasattr(estimator, "exemplars"):
+        raise click.UsageError(f"--neighbors is for dt-see and hot-see, not for {method}: choose another --method.")
+    check_resume(estimator.checkpoint, resume)
     if output is None and not dry_run:
         raise click.UsageError("Missing option '-o' / '--output': the folder for the model.")
     if output is not None:
@@ -107,7 +116,7 @@ def fit(
             check_map_path(map_, table)
         start = time.perf_counter()
         with noticing_interrupts() as interrupts:
-            estimator.fit(_share(table.rows), _labels(estimator, table))
+            estimator.fit(share_of_rows(table.rows), _labels(estimator, table), **_given(neighbors, len(table.rows)))
         interrupted = bool(all_max(len(interrupts)))  # in any process
         seconds = time.perf_counter() - start
         # These two were for this command and are not for the model.
@@ -148,7 +157,7 @@ def fit(
         click.get_current_context().exit(INTERRUPTED)
 
 
-def _share(rows: Any) -> Any:
+def share_of_rows(rows: Any) -> Any:
     """The rows of this process: all rows, or an equal share if there are other processes."""
     from tsee.distributed import rank, world_size
     from tsee.files.rows import RowRange
@@ -174,6 +183,24 @@ def _choices(categorical: list[str], numeric: list[str], weight: tuple[str, ...]
     return {name: tuple(parts) for name, parts in kinds.items()}
 
 
+def _given(path: Path | None, n_rows: int) -> dict[str, Any]:
+    """The neighbors of the rows of this process, if there is a file of them, as an argument of ``fit``."""
+    from tsee.files import open_table
+    from tsee.files.rows import SparseRows
+
+    if path is None:
+        return {}
+    with open_table(path) as table:
+        rows = table.rows
+        if not isinstance(rows, SparseRows) or len(rows) != n_rows:
+            raise click.UsageError(
+                f"--neighbors must be a sparse matrix with a line for each of the {n_rows:,} rows of DATA, written by "
+                f"scipy.sparse.save_npz. {str(path)!r} is another kind of data, or has {len(rows):,} lines."
+            )
+        share = share_of_rows(rows)
+        return {"neighbors": share[0 : len(share)]}
+
+
 def _labels(estimator: Any, table: Any) -> Any:
     """The labels of the rows of this process, if they count."""
     from tsee.distributed import rank, world_size
@@ -184,7 +211,7 @@ def _labels(estimator: Any, table: Any) -> Any:
     return table.label[n * rank() // world_size() : n * (rank() + 1) // world_size()]
 
 
-def _check_resume(checkpoint: str | None, resume: bool) -> None:
+def check_resume(checkpoint: str | None, resume: bool) -> None:
     """Continue from a state only with --resume, or if torchrun has restarted the command; never by accident."""
     from tsee.training.checkpoint import FILE_NAME
 

@@ -53,7 +53,7 @@ def _facts(folder: Path) -> dict[str, Any]:
         "perplexity": config["perplexity"],
         "epochs": len(losses),
         "loss": losses[-1] if losses else None,
-        "network": config["network"]["kind"],
+        "network": None if config["network"]["kind"] == "NoNetwork" else config["network"]["kind"],
         "parameters": {name: value for name, value in config["parameters"].items() if not _same(value, defaults[name])},
         "bytes": saved.n_bytes,
     }

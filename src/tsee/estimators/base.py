@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
@@ -30,13 +31,15 @@ from tsee.exemplars import Exemplars
 from tsee.files.rows import Rows
 from tsee.fitted import FittedMap, place_rows
 from tsee.labels import Labels, read_labels
+from tsee.metric import PRECOMPUTED, check_square
+from tsee.neighbors import GivenNeighbors
 from tsee.networks import folded
 from tsee.objectives import Objective
 from tsee.persistence import save_model
 from tsee.preprocessing import Inputs, fit_preprocessing
 from tsee.progress import say
 from tsee.tables import EncodedRows, TableEncoder, check_columns, encode_new, table_of
-from tsee.training.checkpoint import Checkpoint, data_digest, saved_seed
+from tsee.training.checkpoint import Checkpoint, data_digest, digest_of_all, saved_seed
 from tsee.training.plan import Plan, resolve_device
 from tsee.training.reading import read_batches
 from tsee.training.stages import Session, Stage, Train, run_stages
@@ -86,7 +89,12 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         """The trained network as a function of all inputs."""
         return network
 
-    def _choose_exemplars(self, inputs: Inputs, plan: Plan) -> Exemplars | None:
+    def _start_network(self, inputs: Inputs, plan: Plan) -> nn.Module:
+        network = self._make_network(self._n_seen(inputs.shape[1]), plan.generator).to(plan.device)
+        check_network(network, inputs[0:2].to(plan.device), self.n_components)
+        return network
+
+    def _choose_exemplars(self, inputs: Inputs, plan: Plan, given: GivenNeighbors | None) -> Exemplars | None:
         return None
 
     def _make_objective(
@@ -115,17 +123,24 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         -------
         self
         """
+        return self._fit(X, y)
+
+    def _fit(self, X: Any, y: Any, neighbors: Any = None) -> Self:
         check_parameters(self)
         with watched_peers():
             # Set only at the end: a fit that fails leaves the previous one unchanged.
-            return self.adopt(self._learned(X, y))
+            return self.adopt(self._learned(X, y, neighbors))
 
-    def _learned(self, X: Any, y: Any) -> FittedMap:
-        """The map of ``X``. A collective."""
+    def _learned(self, X: Any, y: Any, neighbors: Any) -> FittedMap:
+        """The map of ``X``, whose neighbors may be given. A collective."""
         rows, names, table = self._check_data(X)
         plan = self._plan(rows.shape[0])
         weight = float(getattr(self, "supervised", 0))
         labels = read_labels(y, rows.shape[0], weight) if weight else None
+        all_agree({"whether neighbors are given": neighbors is not None})
+        given = None
+        if neighbors is not None:
+            given = GivenNeighbors.checked(neighbors, rows.shape[0], plan.n_rows, first=plan.start)
         preprocessing = fit_preprocessing(
             rows,
             self.n_inputs,
@@ -137,14 +152,13 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         )
         inputs = Inputs(rows, preprocessing)
         say(f"{preprocessing.describe()} are the inputs.", verbose=plan.verbose)
-        network = self._make_network(self._n_seen(inputs.shape[1]), plan.generator).to(plan.device)
-        check_network(network, inputs[0:2].to(plan.device), self.n_components)
-        checkpoint = self._open_checkpoint(plan, rows, preprocessing.mean, labels)
+        network = self._start_network(inputs, plan)
+        checkpoint = self._open_checkpoint(plan, rows, preprocessing.mean, labels, given)
         resumed = None if checkpoint is None else checkpoint.read()
         # One that does not see the folder would start over, and take other steps than the others.
         found = None if resumed is None else (resumed.stage, resumed.run.epoch, resumed.run.step)
         all_agree({"the state (stage, epoch and step) in the folder of the checkpoint": found})
-        exemplars = self._choose_exemplars(inputs, plan)
+        exemplars = self._choose_exemplars(inputs, plan, given)
         objective = self._make_objective(exemplars, plan, rows.shape[0], labels)
         store = read_batches(inputs, objective, plan, on_disk=isinstance(rows, Rows))
         fitted = FittedMap(
@@ -157,6 +171,7 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             perplexity=objective.perplexity,
             exemplars=exemplars,
             table=table,
+            row_counts=(plan.n_rows,),
         )
         with checkpoint or nullcontext(), closing(store):
             session = Session(plan, store, checkpoint, resumed)
@@ -174,13 +189,17 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
 
     def _check_data(self, X: Any) -> tuple[Any, tuple[str, ...] | None, TableEncoder | None]:
         """The rows of ``fit``, checked, the names of their features, and how a table was encoded. A collective."""
-        encoded = table_of(X, check_columns(self.columns), self.missing)
+        encoded = None
+        if self.metric != PRECOMPUTED:
+            encoded = table_of(X, check_columns(self.columns), self.missing)
         if encoded is not None:
             return self._check_table(encoded)
         holder = copy.copy(self)  # takes the number and names of features until the fit is done
         for name in [name for name in vars(holder) if name.endswith("_")]:
             delattr(holder, name)
         rows = check_rows(holder, X, reset=True)
+        if self.metric == PRECOMPUTED:
+            check_square(rows.shape, sparse=scipy.sparse.issparse(rows[0:1]))
         n_features = rows.shape[1]
         known = getattr(holder, "feature_names_in_", None)
         names = None if known is None else tuple(str(name) for name in known)
@@ -221,13 +240,17 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             verbose=bool(self.verbose),
         )
 
-    def _open_checkpoint(self, plan: Plan, rows: Any, mean: np.ndarray, labels: Labels | None) -> Checkpoint | None:
+    def _open_checkpoint(
+        self, plan: Plan, rows: Any, mean: np.ndarray, labels: Labels | None, given: GivenNeighbors | None
+    ) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_LEARNED}
         facts = {"estimator": type(self).__name__, "n_features": rows.shape[1], "data": data_digest(rows, mean)}
         if labels is not None:
             facts["labels"] = labels.digest()
+        if given is not None:
+            facts["neighbors"] = digest_of_all(given.digest())
         return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
 
     def adopt(self, fitted: FittedMap) -> Self:
@@ -255,7 +278,11 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         -------
         ndarray of shape (n_samples, n_components), float32
         """
-        embedding = self.fit(X, y).map_.embedding
+        return self.fit(X, y)._first_positions(X)
+
+    def _first_positions(self, X: Any) -> np.ndarray:
+        """The positions of the rows of ``fit``."""
+        embedding = self.map_.embedding
         return self.transform(X) if embedding is None else embedding.copy()
 
     def transform(self, X: Any) -> np.ndarray:
@@ -323,7 +350,8 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.metric != PRECOMPUTED
+        tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == PRECOMPUTED
         tags.input_tags.allow_nan = self.missing == "allow"
         tags.input_tags.categorical = tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float32"]

@@ -10,7 +10,7 @@ import torch
 from sklearn.base import BaseEstimator
 
 from tsee.estimators.parameters import NOT_LEARNED, PARAMETERS
-from tsee.metric import compares_features
+from tsee.metric import PRECOMPUTED, compares_features
 
 __all__ = ["check_parameters", "shared_facts"]
 
@@ -43,6 +43,8 @@ def _check_metric(estimator: BaseEstimator) -> None:
         )
     if not compares_features(metric):
         return
+    if metric == PRECOMPUTED:
+        _check_precomputed(estimator)
     if estimator.n_inputs not in (None, "auto"):
         raise ValueError(
             f"The 'n_inputs' parameter of {name} must be None or \"auto\" with metric={metric!r}, which compares "
@@ -53,6 +55,26 @@ def _check_metric(estimator: BaseEstimator) -> None:
             f"The 'exemplars' parameter of {name} must be \"points\" with metric={metric!r}, for which rows have no "
             "k-means centers. Got 'centers' instead."
         )
+
+
+def _check_precomputed(estimator: BaseEstimator) -> None:
+    """Refuse what needs a network that has learned from features."""
+    name = type(estimator).__name__
+    if not hasattr(estimator, "contrast"):
+        raise ValueError(
+            f"The 'metric' parameter of {name} must not be \"precomputed\": its network learns from features. Use "
+            "DtSEE or HotSEE, which can lay rows out without a network."
+        )
+    for parameter, fits, must_be in (
+        ("contrast", estimator.contrast == "sampled", '"sampled"'),
+        ("refinement", estimator.refinement > 0, "at least 1"),
+        ("placement", estimator.placement != "forward", '"refined" or None'),
+    ):
+        if not fits:
+            raise ValueError(
+                f'The {parameter!r} parameter of {name} must be {must_be} with metric="precomputed", which makes a map '
+                f"without a network. Got {getattr(estimator, parameter)!r} instead."
+            )
 
 
 def _check_supervised(estimator: BaseEstimator) -> None:

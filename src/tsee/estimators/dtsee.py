@@ -31,13 +31,15 @@ class DtSEE(Deep, ExemplarMap):
     perplexity : float, default=30.0
         How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of
         its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a
-        warning; ``perplexity_`` is the value that took effect.
-    metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard"}, default="euclidean"
+        warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.
+    metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"}, \
+default="euclidean"
         How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or
         also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute
         differences; "hamming", the share of features that differ; or "jaccard", by the features that both have
         among those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go
-        without principal components and k-means centers.
+        without principal components and k-means centers. "precomputed", only in DtSEE and HotSEE, takes a square
+        matrix of distances as X, and makes a map without a network.
     exemplars : {"points", "centers"}, default="points"
         What a row is compared with: "points", rows of the data themselves (a row is never its own exemplar), or
         "centers", k-means centers of the data as in the paper.
@@ -189,6 +191,11 @@ class DtSEE(Deep, ExemplarMap):
         Their positions.
     placement_ : str
         What ``placement=None`` stands for.
+    update_ : Update
+        What the last update did: how many rows were placed or became exemplars, and how far old ones moved. It does not
+        exist before the first update.
+    versions_ : ndarray of shape (n_samples,)
+        Which version each row of ``embedding_`` came with: 0 for ``fit``, 1 for the first update, and so on.
 
     Examples
     --------
@@ -207,7 +214,9 @@ class DtSEE(Deep, ExemplarMap):
         n_components: int = 2,
         *,
         perplexity: float = 30.0,
-        metric: Literal["euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard"] = "euclidean",
+        metric: Literal[
+            "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"
+        ] = "euclidean",
         exemplars: Literal["points", "centers"] = "points",
         n_exemplars: int | None = None,
         seeding: Literal["k-means||", "random"] = "k-means||",

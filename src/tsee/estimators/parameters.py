@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tsee.metric import METRICS
+from tsee.metric import METRICS, PRECOMPUTED
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
 
 __all__ = [
@@ -80,17 +80,18 @@ PARAMETERS: dict[str, Parameter] = {
         _real(1),
         "How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of "
         "its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a "
-        "warning; ``perplexity_`` is the value that took effect.",
+        "warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.",
     ),
     "metric": Parameter(
-        "{" + ", ".join(f'"{name}"' for name in METRICS) + "}",
-        ", ".join(f'"{name}"' for name in METRICS[:-1]) + f' or "{METRICS[-1]}"',
-        _one_of(*METRICS),
+        "{" + ", ".join(f'"{name}"' for name in (*METRICS, PRECOMPUTED)) + "}",
+        ", ".join(f'"{name}"' for name in METRICS) + f' or "{PRECOMPUTED}"',
+        _one_of(*METRICS, PRECOMPUTED),
         'How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or '
         'also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute '
         'differences; "hamming", the share of features that differ; or "jaccard", by the features that both have among '
         "those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go without "
-        "principal components and k-means centers.",
+        'principal components and k-means centers. "precomputed", only in DtSEE and HotSEE, takes a square matrix of '
+        "distances as X, and makes a map without a network.",
     ),
     "exemplars": Parameter(
         '{"points", "centers"}',
@@ -359,4 +360,8 @@ EXEMPLAR_ATTRIBUTES = {
     "points.",
     "exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)": "Their positions.",
     "placement_ : str": "What ``placement=None`` stands for.",
+    "update_ : Update": "What the last update did: how many rows were placed or became exemplars, and how far old ones "
+    "moved. It does not exist before the first update.",
+    "versions_ : ndarray of shape (n_samples,)": "Which version each row of ``embedding_`` came with: 0 for ``fit``, 1 "
+    "for the first update, and so on.",
 }

@@ -34,7 +34,7 @@ def describe_model(
 ) -> tuple[dict[str, Any] | None, Arrays]:
     """A description and arrays with which a page places new rows; None if it cannot.
 
-    It can neither run a network of the user's own nor encode a table with words or gaps.
+    It can neither run a network of the user's own nor one that is missing, nor encode a table with words or gaps.
 
     Parameters
     ----------

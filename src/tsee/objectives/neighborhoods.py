@@ -50,7 +50,7 @@ class Neighborhoods:
     ) -> None:
         self.exemplars, self.start, self.projection = exemplars, start, projection
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
-        self._index = build_index(exemplars.inputs, n_neighbors, exemplars.metric)
+        self._index = exemplars.neighbors or build_index(exemplars.inputs, n_neighbors, exemplars.metric)
         self.labels, self._exemplar_labels = labels, None
         if labels is not None and exemplars.indices is not None:
             self._exemplar_labels = take(labels.values[:, None], exemplars.indices)[:, 0]

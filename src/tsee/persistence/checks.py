@@ -14,17 +14,19 @@ import torch
 from torch import Tensor
 
 from tsee.fitted import METHODS, NETWORKS, PLACEMENTS
-from tsee.metric import METRICS, compares_features
+from tsee.metric import METRICS, PRECOMPUTED, compares_features
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
 from tsee.tables import TableEncoder
 from tsee.values import is_count, is_list_of, is_number, is_text, need
+from tsee.versions import check_updates
 
 __all__ = ["check_model"]
 
 KEYS = {"format", "format_version", "tsee_version", "parameters", "method", "n_components", "n_features"}
 KEYS |= {"feature_names", "network", "scale", "perplexity", "placement", "history", "checksum", "config_checksum"}
-# Models that were saved before there was a choice do not have it.
-KEYS |= {"metric"}
+# Models that were saved before there was a choice of metrics, or updates, do not have them.
+LATER_KEYS = {"metric", "row_counts", "updates"}
+KEYS |= LATER_KEYS
 
 # Each tensor besides the network's: its type and its shape. A size is the same wherever its name stands.
 TENSORS: dict[str, tuple[torch.dtype, tuple[str, ...]]] = {
@@ -48,7 +50,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Raise ValueError, with a short reason, if a configuration and tensors are not a whole model."""
-    need(set(config) - {"table"} | {"metric"} == KEYS, "its entries are not those of a model")
+    need(set(config) - {"table"} | LATER_KEYS == KEYS, "its entries are not those of a model")
     need(is_text(config["tsee_version"]), "'tsee_version' must be text")
     need(isinstance(config["parameters"], dict), "'parameters' must be named")
     method = config["method"]
@@ -63,7 +65,8 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         need(is_list_of(names, str), "'feature_names' must be a list of names")
         need(not any(SURROGATES.search(name) for name in names), "'feature_names' must be text that UTF-8 can hold")
         need(len(names) == config["n_features"], "'feature_names' and 'n_features' differ")
-    need(config.get("metric", "euclidean") in METRICS, f"'metric' must be one of {METRICS}")
+    known = (*METRICS, PRECOMPUTED)
+    need(config.get("metric", "euclidean") in known, f"'metric' must be one of {known}")
     need(is_number(config["scale"]) and config["scale"] > 0, "'scale' must be a number above 0")
     need(SCALES[0] < config["scale"] < SCALES[1], "'scale' must be between 1e-300 and 1e300")
     need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
@@ -75,7 +78,12 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         width = TableEncoder.from_json(config["table"], table).width
         need(set(table) == {"table.mean", "table.axes"}, "it has other tensors of a table")
         need(width == config["n_features"], "'n_features' is not what the columns of 'table' become")
+    if "row_counts" in config or "updates" in config:
+        check_updates(config.get("row_counts"), config.get("updates"))
     sizes = _check_tensors(config, {name: tensor for name, tensor in tensors.items() if name not in table})
+    # One of several processes has the positions of its own rows only.
+    n_rows = sum(config.get("row_counts", [sizes.get("rows", 0)]))
+    need(sizes.get("rows", 0) <= n_rows, "'embedding' and 'row_counts' differ")
     _check_exemplars(config, tensors)
     _check_network(config, {name: t for name, t in tensors.items() if name.startswith(NETWORK)}, sizes["inputs"])
 
@@ -137,6 +145,8 @@ def _check_exemplars(config: dict[str, Any], tensors: dict[str, Tensor]) -> None
         indices = tensors["exemplars.indices"]
         ascending = bool((indices[:1] >= 0).all() and (indices.diff() > 0).all())
         need(ascending, "'exemplars.indices' must ascend from 0")
+        n_rows = sum(config.get("row_counts", [int(indices[-1]) + 1]))
+        need(int(indices[-1]) < n_rows, "'exemplars.indices' and 'row_counts' differ")
 
 
 def _check_network(config: dict[str, Any], tensors: dict[str, Tensor], n_inputs: int) -> None:
@@ -148,6 +158,11 @@ def _check_network(config: dict[str, Any], tensors: dict[str, Tensor], n_inputs:
     need(isinstance(network, dict) and set(network) == {"kind", "config"}, "'network' must have a kind and a config")
     kind, made_from = network["kind"], network["config"]
     need(is_text(kind) and len(kind) < 200, "the kind of the network must be text")
+    without = config.get("metric") == PRECOMPUTED
+    need(without == (kind == "NoNetwork"), "a map has a network, unless it is one of distances")
+    if without:
+        need(made_from == {} and not tensors and config["placement"] == "refined", "a map of distances has no network")
+        return
     if kind not in NETWORKS:
         return  # a network of the user's own, who gives it to `load`
     counts = ["n_inputs", "n_components"] + (["n_factors", "n_hidden", "order"] if kind == "HighOrderNetwork" else [])
