@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -96,7 +96,7 @@ class FittedMap:
     placement: Placement = "forward"
     novelty_reference: NoveltyReference | None = None
     embedding: np.ndarray | None = None
-    history: History = History()
+    history: History = field(default_factory=History)
     table: TableEncoder | None = None
     row_counts: tuple[int, ...] = ()
     updates: tuple[Update, ...] = ()

@@ -130,7 +130,7 @@ class Reporter:
     def show(self, lines: Sequence[str]) -> None:
         """Print what was found in a file, before the work."""
         if not self.quiet:
-            click.echo("\n".join([*lines, ""]), err=True)
+            click.echo("\n".join(f"  {line}" for line in lines), err=True)
 
     def say(self, *lines: str) -> None:
         """Print text for a person."""
