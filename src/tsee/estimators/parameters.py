@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 
 from tsee.metric import METRICS, compares_features
 from tsee.networks import ACTIVATIONS, NORMALIZATIONS
+from tsee.scikit import BaseEstimator
 
 __all__ = [
     "ATTRIBUTES",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from tsee.fitted import FittedMap
+from tsee.scikit import check_is_fitted
 
 __all__ = ["FittedProperties"]
 
