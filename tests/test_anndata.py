@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.neighbors import kneighbors_graph
 
 import tsee
 from tsee import DtSEE, HotSNE, batches
@@ -272,3 +273,36 @@ def test_the_metric_is_a_parameter(cells, counts, form):
     deeper = cells(form(3 * counts[:20]))  # the same cells, counted more deeply
     place(deeper, see)
     np.testing.assert_allclose(deeper.obsm["X_tsee"], data.obsm["X_tsee"][:20], atol=1e-4)
+
+
+def test_the_neighbors_that_scanpy_found(cells, counts):
+    data = cells()
+    data.obsm["X_pca"], data.obsm["X_other"] = counts[:, :10], counts[:, 10:20]
+    graph = kneighbors_graph(counts, 20, mode="distance", metric="cosine")
+    data.obsp["distances"] = graph
+    data.obsp["mine_distances"] = kneighbors_graph(counts, 30, mode="distance")
+    data.uns["neighbors"] = {"distances_key": "distances", "connectivities_key": "connectivities", "params": {}}
+    data.uns["mine"] = {"distances_key": "mine_distances", "params": {"use_rep": "X_other"}}
+    embed(data, neighbors_key="neighbors", **QUICK)
+    see = DtSEE(random_state=0, **QUICK)
+    np.testing.assert_array_equal(data.obsm["X_tsee"], see.fit_transform(counts[:, :10], neighbors=graph))
+    embed(data, neighbors_key="mine", key_added="X_mine", **QUICK)
+    assert data.uns["X_mine"]["params"]["use_rep"] == "X_other"
+    expected = see.fit_transform(counts[:, 10:20], neighbors=data.obsp["mine_distances"])
+    np.testing.assert_array_equal(data.obsm["X_mine"], expected)
+    embed(data, neighbors_key="mine", use_rep="X", **QUICK)
+    assert data.uns["tsee"]["params"]["use_rep"] == "X"
+
+
+def test_neighbors_that_are_not_there(cells):
+    data = cells()
+    data.uns["empty"] = {"distances_key": "nowhere"}
+    for key in ("neighbors", "empty"):
+        with pytest.raises(
+            ValueError, match=rf"^The 'neighbors_key' parameter is '{key}', but adata has no such neighb"
+        ):
+            embed(data, neighbors_key=key)
+    with pytest.raises(
+        ValueError, match="^The 'neighbors_key' parameter is for the methods dt-see and hot-see, not for p"
+    ):
+        embed(data, neighbors_key="neighbors", method="pt-sne")

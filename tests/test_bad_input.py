@@ -123,6 +123,7 @@ BAD_PARAMETERS = {
     "jitter": [-0.1, "1"],
     "refinement": [-1, 1.5, None],
     "global_weight": [-0.1, 1.1, "0.5", None, np.nan],
+    "supervised": [-0.1, 1.1, "0.5", None, np.nan],
     "placement": ["neighbors", 1],
     "n_neighbors": [0, "10"],
     "n_noise": [0, None],

@@ -201,9 +201,9 @@ import numpy as np
 from sklearn.datasets import load_digits
 import tsee
 cuts = [int(cut) for cut in sys.argv[2].split(",")]
-X = load_digits().data[cuts[rank] : cuts[rank + 1]]
+X, y = (part[cuts[rank] : cuts[rank + 1]] for part in load_digits(return_X_y=True))
 for i, (method, parameters) in enumerate(json.loads(sys.argv[3])):
-    see = getattr(tsee, method)(random_state=0, **parameters).fit(X)
+    see = getattr(tsee, method)(random_state=0, **parameters).fit(X, y)
     if rank == 0:
         see.save(f"{sys.argv[1]}/{i}")
     np.save(f"{sys.argv[1]}/{i}-{rank}.npy", see.embedding_)
@@ -217,6 +217,7 @@ def test_every_method_fits_on_several_processes(size, tmp_path, peers):
         ("DtSEE", small),
         ("DtSEE", dict(small, placement="forward")),
         ("HotSEE", dict(small, n_exemplars=300)),
+        ("DtSEE", dict(small, supervised=1.0, n_exemplars=900)),
         ("DtSEE", dict(small, exemplars="centers", n_exemplars=50)),
         ("DtSEE", dict(small, contrast="full", n_exemplars=100)),
         ("DtSEE", dict(small, contrast="noise", n_exemplars=300)),

@@ -31,6 +31,7 @@ def embed(
     use_rep: str | None = None,
     method: str = "dt-see",
     key_added: str | None = None,
+    neighbors_key: str | None = None,
     random_state: int | np.random.RandomState | None = 0,
     **parameters: Any,
 ) -> Any:
@@ -53,6 +54,10 @@ def embed(
         Which of `DtSEE`, `HotSEE`, `PtSNE` and `HotSNE` to fit.
     key_added : str, optional
         The key in ``obsm`` and in ``uns``. By default ``"X_tsee"`` and ``"tsee"``.
+    neighbors_key : str, optional
+        The key in ``uns`` of neighbors that the map is to keep, ``"neighbors"`` for those that ``scanpy.pp.neighbors``
+        finds; their distances are in ``adata.obsp``. For "dt-see" and "hot-see". Unless ``use_rep`` is given, it is the
+        one that the neighbors were found in. By default the model finds neighbors itself.
     random_state : int, RandomState or None
         The same number gives the same map.
     **parameters
@@ -85,9 +90,15 @@ def embed(
             f"{listed(unknown)} is not a parameter of embed or of {type(estimator).__name__}, which are "
             f"{listed(estimator.get_params(), most=100)}."
         )
+    given: dict[str, Any] = {}
+    if neighbors_key is not None:
+        if not hasattr(estimator, "exemplars"):
+            raise ValueError(f"The 'neighbors_key' parameter is for the methods dt-see and hot-see, not for {method}.")
+        given["neighbors"], found_in = _neighbors(adata, neighbors_key)
+        use_rep = found_in if use_rep is None else use_rep
     chosen = _choose(adata, use_rep, str(estimator.set_params(**parameters).metric))
     rows = _representation(adata, chosen)
-    estimator.fit(rows)
+    estimator.fit(rows, **given)
     positions = estimator.transform(rows) if estimator.map_.embedding is None else estimator.embedding_.copy()
     if chosen == "X" and adata.var_names.is_unique:
         estimator.adopt(replace(estimator.map_, feature_names=tuple(str(name) for name in adata.var_names)))
@@ -149,6 +160,19 @@ def _check_anndata(adata: Any) -> None:
             f"The 'adata' parameter must be an AnnData object. Got {type(adata).__name__} instead: read a file with "
             "anndata.read_h5ad, or pass an array to the fit method of an estimator."
         )
+
+
+def _neighbors(adata: Any, key: str) -> tuple[Any, str | None]:
+    """The distances of neighbors that scanpy found, and the representation that it found them in, if it says so."""
+    found = adata.uns.get(key)
+    distances = found.get("distances_key", "distances") if hasattr(found, "get") else None
+    if distances is None or distances not in adata.obsp:
+        raise ValueError(
+            f"The 'neighbors_key' parameter is {key!r}, but adata has no such neighbors: adata.uns[{key!r}] must name "
+            f"their distances in adata.obsp, as after scanpy.pp.neighbors(adata)."
+        )
+    chosen = found.get("params", {}).get("use_rep")
+    return adata.obsp[distances], chosen if chosen == "X" or chosen in adata.obsm else None
 
 
 def _choose(adata: Any, use_rep: str | None, metric: str) -> str:

@@ -14,18 +14,16 @@ from torch import Tensor
 
 from tsee.distributed import all_offset, all_sum
 from tsee.metric import Metric, ProductMetric, euclidean
-from tsee.neighbors import Index, build_index
+from tsee.neighbors import GivenIndex, Index, build_index
 
 __all__ = ["Centers", "Exemplars", "choose_centers", "choose_points", "take", "take_own"]
 
 SEEDINGS = ("k-means||", "random")
 # Scalable k-means++ takes about OVERSAMPLING * n_exemplars candidates in each of ROUNDS rounds. Four times as
 # many cost four times as much and lowered the inertia after ten updates by 0.1 % (MNIST in 50 components).
-ROUNDS = 5
-OVERSAMPLING = 0.5
-# Elements of one tile of scores: 4 MB, which stay in cache between the product and the reduction.
-TILE = 2**20
-MIN_ROWS, MAX_ROWS = 256, 8192
+ROUNDS, OVERSAMPLING = 5, 0.5
+# Elements of one tile of scores (4 MB, which stay in cache between the product and the reduction), and of its rows.
+TILE, MIN_ROWS, MAX_ROWS = 2**20, 256, 8192
 # The products of all pairs of candidates are computed once if they are no more than this (512 MB).
 MAX_PAIRS = 2**27
 # A refilled center can take another's last row, so the final refill may have to be repeated.
@@ -138,7 +136,6 @@ def choose_centers(
     Returns
     -------
     Centers
-        The positions, the number of rows of each, and the inertia.
     """
     if seeding not in SEEDINGS:
         raise ValueError(f"The 'seeding' parameter must be one of {list(SEEDINGS)}. Got {seeding!r} instead.")
@@ -367,12 +364,15 @@ class Exemplars:
         Where they are on the map; None until they are known.
     metric : Metric, default `euclidean`
         How rows are compared with them.
+    neighbors : GivenIndex or None
+        Their neighbors among themselves, if these were given.
     """
 
     inputs: Tensor
     indices: Tensor | None = None
     positions: Tensor | None = None
     metric: Metric = euclidean
+    neighbors: GivenIndex | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)

@@ -17,8 +17,8 @@ from tsee.data import blocks, check_matrix, dense
 from tsee.distributed import all_gather
 from tsee.exceptions import ModelError, RowError, rows_from
 from tsee.exemplars import Exemplars
-from tsee.metric import metric_of
-from tsee.networks import DeepNetwork, HighOrderNetwork
+from tsee.metric import PRECOMPUTED, metric_of
+from tsee.networks import DeepNetwork, HighOrderNetwork, NoNetwork
 from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
 from tsee.placement.refined import refined_positions
@@ -32,7 +32,7 @@ Placement: TypeAlias = Literal["refined", "forward"]
 PLACEMENTS = ("refined", "forward")
 # The methods, and whether each has exemplars.
 METHODS = {"DtSEE": True, "HotSEE": True, "PtSNE": False, "HotSNE": False}
-NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork)}
+NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork, NoNetwork)}
 # Rows whose inputs are in memory while rows are placed.
 PLACED_ROWS = 2**14
 
@@ -209,7 +209,10 @@ class FittedMap:
         if (exemplars := fitted.exemplars) is not None:
             indices = None if exemplars.indices is None else subsample(exemplars.indices)
             fewer = Exemplars(subsample(exemplars.inputs), indices, metric=exemplars.metric)
+            if fitted.preprocessing.metric == PRECOMPUTED:  # rows are distances from all of them
+                fewer = exemplars
             reference = NoveltyReference(*(fitted._usual_distances(X, start, those) for those in (exemplars, fewer)))
+            fitted = replace(fitted, exemplars=replace(exemplars, neighbors=None))  # no longer needed
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

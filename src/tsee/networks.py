@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from tsee.exceptions import ModelError
+
 __all__ = [
     "ACTIVATIONS",
-    "NORMALIZATIONS",
     "DeepNetwork",
     "FlatteningNetwork",
     "HighOrderNetwork",
     "Network",
+    "NoNetwork",
     "folded",
     "put_before",
 ]
@@ -26,7 +28,6 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,
     "sigmoid": nn.Sigmoid,
 }
-NORMALIZATIONS = ("layer", "batch", None)
 # Of the weights that pt-SNE's published network starts from. With torch's, which are much smaller, layers of sigmoids,
 # which are flat, pass on next to nothing.
 PUBLISHED_DEVIATION = 0.1
@@ -257,6 +258,18 @@ class HighOrderNetwork(Network):
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         self.mixing = _linear(self.config["n_factors"], n_places, generator)
         self.hidden_norm = nn.Sequential()
+
+
+class NoNetwork(nn.Module):
+    """In the place of a network, for a map of given distances: there are no features that one could learn from."""
+
+    config: ClassVar[dict[str, Any]] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        raise ModelError(
+            'A map of metric="precomputed" has no network: leave the placement "refined", or fit features instead of '
+            "distances."
+        )
 
 
 class FlatteningNetwork(nn.Module):

@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import kneighbors_graph
 
 import tsee
 import tsee.estimators
@@ -88,6 +90,7 @@ VALUES = {
     "n_exemplars": "20",
     "exaggeration": "1.5",
     "global_weight": "0.4",
+    "supervised": "0.5",
     "jitter": "none",
     "placement": "forward",
     "noise_weight": "2.5",
@@ -122,7 +125,7 @@ def test_every_parameter_is_an_option(run, method):
     python = {"none": None, "true": True, "16,8": (16, 8)}
     for key, text in own.items():
         value = getattr(estimator, key)
-        if key in ("exaggeration", "global_weight", "noise_weight", "learning_rate"):
+        if key in ("exaggeration", "global_weight", "supervised", "noise_weight", "learning_rate"):
             assert value == float(text)
         else:
             assert value == python.get(text, int(text) if text.isdigit() else text)
@@ -130,6 +133,17 @@ def test_every_parameter_is_an_option(run, method):
     help_text = run("fit", "--help").output
     for key in own:
         assert f"--{key.replace('_', '-')} " in help_text
+
+
+def test_labels_that_count(run, write, flowers, tmp_path, quick):
+    path = write(tmp_path / "flowers.csv", flowers)
+    run("fit", path, "--label", "kind", "--supervised", "1", "-o", tmp_path / "model", *quick)
+    model = tsee.load(tmp_path / "model")
+    assert model.supervised == 1
+    run("fit", path, "--label", "kind", "-o", tmp_path / "plain", *quick)
+    assert (model.embedding_ != tsee.load(tmp_path / "plain").embedding_).any()
+    done = run("fit", path, "--drop", "kind", "--supervised", "1", "-o", tmp_path / "none", *quick, code=2)
+    assert "--supervised needs --label" in done.output
 
 
 def test_columns_in_different_units(run, write, flowers, tmp_path, quick):
@@ -295,7 +309,7 @@ def test_interrupted_training_is_saved(process, folder, tmp_path):
 
 
 def test_interrupted_before_there_is_something_to_keep(run, folder, tmp_path, monkeypatch):
-    def interrupted(self, X):
+    def interrupted(self, X, y=None):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tsee.DtSEE, "fit", interrupted)
@@ -340,3 +354,32 @@ def test_a_full_disk_at_the_end_loses_nothing(run, folder, tmp_path, quick, monk
     run(*given, "--resume")
     assert not state.exists()
     assert tsee.load(tmp_path / "model").n_iter_ == 1
+
+
+def test_given_neighbors(run, folder, tmp_path, flowers, quick):
+    X = flowers.drop(columns=["id", "kind"])
+    graph = kneighbors_graph(X.to_numpy(), 20, mode="distance", metric="cosine")
+    scipy.sparse.save_npz(tmp_path / "graph.npz", graph)
+    given = ["fit", folder / "flowers.csv", "--label", "kind", "-o", tmp_path / "model", *quick]
+    run(*given, "--neighbors", tmp_path / "graph.npz")
+    same = tsee.DtSEE(max_epochs=1, refinement=5, hidden_layers=(8,), random_state=0).fit(X, neighbors=graph)
+    np.testing.assert_array_equal(tsee.load(tmp_path / "model").embedding_, same.embedding_)
+    np.save(tmp_path / "dense.npy", graph.toarray())
+    scipy.sparse.save_npz(tmp_path / "fewer.npz", graph[:80])
+    for name in ("dense.npy", "fewer.npz"):
+        said = run(*given, "--neighbors", tmp_path / name, code=2).stderr
+        assert "--neighbors must be a sparse matrix with a line for each of the 90 rows of DATA" in said
+    scipy.sparse.save_npz(tmp_path / "negative.npz", -graph)
+    assert "has a negative distance in row 0" in run(*given, "--neighbors", tmp_path / "negative.npz", code=1).stderr
+    other = ["fit", folder / "flowers.csv", "-o", tmp_path / "model", "--method", "pt-sne"]
+    said = run(*other, "--neighbors", tmp_path / "graph.npz", code=2).stderr
+    assert "--neighbors is for dt-see and hot-see, not for pt-sne" in said
+
+
+def test_distances_instead_of_rows(run, tmp_path, flowers, quick):
+    distances = pairwise_distances(flowers.drop(columns=["id", "kind"]).to_numpy(), metric="canberra")
+    np.save(tmp_path / "D.npy", distances)
+    run("fit", tmp_path / "D.npy", "-o", tmp_path / "model", "--metric", "precomputed", *quick)
+    run("transform", tmp_path / "model", tmp_path / "D.npy", "-o", tmp_path / "map.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "map.npy"), tsee.load(tmp_path / "model").embedding_)
+    assert "NoNetwork" not in run("info", tmp_path / "model").stdout

@@ -23,8 +23,8 @@ def spoiled(rows, row, values):
 @pytest.mark.parametrize("given", ["l1", "Cosine", None, 3, ["cosine"]])
 def test_an_unknown_metric_is_refused(given):
     sentence = (
-        'The \'metric\' parameter of DtSEE must be "euclidean", "cosine", "correlation", "manhattan", "hamming" or '
-        f'"jaccard". Got {given!r} instead.'
+        'The \'metric\' parameter of DtSEE must be "euclidean", "cosine", "correlation", "manhattan", "hamming", '
+        f'"jaccard" or "precomputed". Got {given!r} instead.'
     )
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         DtSEE(metric=given).fit(ROWS)

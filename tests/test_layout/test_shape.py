@@ -107,6 +107,6 @@ def test_the_shape_has_the_distances_of_the_metric():
 def test_beside_landmarks_rows_lie_as_on_the_principal_plane():
     X = torch.randn(300, 6, generator=torch.Generator().manual_seed(0)) * torch.tensor([5.0, 3, 0.1, 0.1, 0.1, 0.1])
     landmarks = X[:120]
-    found = landmark_plane(X, landmarks, torch.cdist(landmarks, landmarks), 2, euclidean)
+    found = landmark_plane(X, torch.arange(120), torch.cdist(landmarks, landmarks), 2, euclidean)
     torch.testing.assert_close(found[:120], classical_scaling(torch.cdist(landmarks, landmarks), 2), rtol=0, atol=1e-3)
     assert map_disparity(found.numpy(), principal_plane(X, 2).numpy()) < 1e-3

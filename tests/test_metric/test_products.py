@@ -43,6 +43,8 @@ class Weighted:
     def lengths(self, rows, others):
         return torch.cdist(self.scaled(rows), self.scaled(others))
 
+    among = Euclidean.among
+
     def exact(self, rows, others):
         return self.scaled(rows - others).square().sum(-1)
 

@@ -141,6 +141,18 @@ def test_a_state_of_another_fit_is_refused(X, tmp_path, monkeypatch):
     assert path.read_bytes() == before
 
 
+def test_a_state_of_other_labels_is_refused(X, tmp_path, monkeypatch):
+    see, y = quick(checkpoint=tmp_path, supervised=0.5), np.arange(600) % 7
+    whole = quick(supervised=0.5).fit(X, y)
+    with monkeypatch.context() as patch:
+        stop_at(patch, 3, 0)
+        with pytest.raises(StoppedError):
+            see.fit(X, y)
+    with pytest.raises(CheckpointError, match="belongs to another fit .*labels"):
+        see.fit(X, y[::-1])
+    np.testing.assert_array_equal(see.fit(X, y).embedding_, whole.embedding_)
+
+
 def test_a_damaged_state_is_refused(X, tmp_path, monkeypatch):
     path = left(X, tmp_path, monkeypatch)
     content = path.read_bytes()

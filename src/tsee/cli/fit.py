@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsee.cli.group import INTERRUPTED, noticing_interrupts
-from tsee.cli.options import METHODS, PATH, Reporter, data_argument, output_option, read_options, reporting_options
+from tsee.cli.options import PATH, Reporter, data_argument, output_option, read_options, reporting_options
 from tsee.cli.parameters import ParameterCommand, make_estimator
+from tsee.words import METHODS
 
 if TYPE_CHECKING:
     from tsee.serving import ReadOptions
@@ -25,8 +26,8 @@ __all__ = ["fit"]
 @output_option("MODEL", "Folder for the model; a model that is there is replaced.")
 @click.option(
     "--method",
-    type=click.Choice(METHODS, case_sensitive=False),
-    default=METHODS[0],
+    type=click.Choice(list(METHODS), case_sensitive=False),
+    default="dt-see",
     show_default=True,
     help="Method, by its name in the paper.",
 )
@@ -35,6 +36,12 @@ __all__ = ["fit"]
     "--paper", is_flag=True, help="Settings of the paper, and no others; parameters given here override them."
 )
 @click.option("--map", "map_", type=PATH, metavar="OUT", help="Also write the map of DATA, as transform does.")
+@click.option(
+    "--neighbors",
+    type=PATH,
+    metavar="FILE",
+    help="Keep these neighbors of the rows: a sparse matrix of their distances, .npz of scipy. For dt-see and hot-see.",
+)
 @click.option("--resume", is_flag=True, help="Continue a stopped fit from the state that it left in --checkpoint.")
 @read_options
 @reporting_options
@@ -45,6 +52,7 @@ def fit(
     fast: bool,
     paper: bool,
     map_: Path | None,
+    neighbors: Path | None,
     resume: bool,
     options: ReadOptions,
     quiet: bool,
@@ -68,16 +76,20 @@ def fit(
     from tsee.serving import check_map_path, place_table
 
     estimator = make_estimator(method, given, fast=fast, paper=paper, verbose=not quiet)
+    if neighbors is not None and not hasattr(estimator, "exemplars"):
+        raise click.UsageError(f"--neighbors is for dt-see and hot-see, not for {method}: choose another --method.")
     _check_resume(estimator.checkpoint, resume)
     check_target(output)
     with joined_peers(), options.open(data) as table:
         reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0)
         reporter.note(table.notes, data)
+        if getattr(estimator, "supervised", 0) and table.label_name is None:
+            raise click.UsageError("--supervised needs --label, the column of the labels.")
         if map_ is not None:
             check_map_path(map_, table)
         start = time.perf_counter()
         with noticing_interrupts() as interrupts:
-            estimator.fit(_share(table.rows))
+            estimator.fit(_share(table.rows), _labels(estimator, table), **_given(neighbors, len(table.rows)))
         interrupted = bool(all_max(len(interrupts)))  # in any process
         seconds = time.perf_counter() - start
         # These two were for this command and are not for the model.
@@ -126,6 +138,34 @@ def _share(rows: Any) -> Any:
     if world_size() == 1:
         return rows
     return RowRange(rows, len(rows) * rank() // world_size(), len(rows) * (rank() + 1) // world_size())
+
+
+def _given(path: Path | None, n_rows: int) -> dict[str, Any]:
+    """The neighbors of the rows of this process, if there is a file of them, as an argument of ``fit``."""
+    from tsee.files import open_table
+    from tsee.files.rows import SparseRows
+
+    if path is None:
+        return {}
+    with open_table(path) as table:
+        rows = table.rows
+        if not isinstance(rows, SparseRows) or len(rows) != n_rows:
+            raise click.UsageError(
+                f"--neighbors must be a sparse matrix with a line for each of the {n_rows:,} rows of DATA, written by "
+                f"scipy.sparse.save_npz. {str(path)!r} is another kind of data, or has {len(rows):,} lines."
+            )
+        share = _share(rows)
+        return {"neighbors": share[0 : len(share)]}
+
+
+def _labels(estimator: Any, table: Any) -> Any:
+    """The labels of the rows of this process, if they count."""
+    from tsee.distributed import rank, world_size
+
+    if not getattr(estimator, "supervised", 0):
+        return None
+    n = len(table.rows)
+    return table.label[n * rank() // world_size() : n * (rank() + 1) // world_size()]
 
 
 def _check_resume(checkpoint: str | None, resume: bool) -> None:

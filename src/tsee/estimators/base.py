@@ -11,20 +11,25 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse
 import torch
 from torch import nn
 
 from tsee.batches import MemoryStore
 from tsee.data import check_rows
 from tsee.distributed import all_agree, watched_peers
+from tsee.estimators.checks import check_parameters, shared_facts
 from tsee.estimators.networks import check_network
-from tsee.estimators.parameters import NOT_LEARNED, check_parameters, shared_facts
+from tsee.estimators.parameters import NOT_LEARNED
 from tsee.estimators.properties import FittedProperties
 from tsee.estimators.showing import Shown
 from tsee.exceptions import DataWarning, ModelError, warn
 from tsee.exemplars import Exemplars
 from tsee.files.rows import Rows
 from tsee.fitted import FittedMap, place_rows
+from tsee.labels import Labels, read_labels
+from tsee.metric import PRECOMPUTED, check_square
+from tsee.neighbors import GivenNeighbors
 from tsee.networks import folded
 from tsee.objectives import Objective
 from tsee.persistence import save_model
@@ -38,7 +43,7 @@ from tsee.scikit import (
     check_is_fitted,
     check_random_state,
 )
-from tsee.training.checkpoint import Checkpoint, data_digest, saved_seed
+from tsee.training.checkpoint import Checkpoint, data_digest, digest_of_all, saved_seed
 from tsee.training.plan import Plan, resolve_device
 from tsee.training.reading import read_batches
 from tsee.training.stages import Session, Stage, Train, run_stages
@@ -83,10 +88,17 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         """The trained network as a function of all inputs."""
         return network
 
-    def _choose_exemplars(self, inputs: Inputs, plan: Plan) -> Exemplars | None:
+    def _start_network(self, inputs: Inputs, plan: Plan) -> nn.Module:
+        network = self._make_network(self._n_seen(inputs.shape[1]), plan.generator).to(plan.device)
+        check_network(network, inputs[0:2].to(plan.device), self.n_components)
+        return network
+
+    def _choose_exemplars(self, inputs: Inputs, plan: Plan, given: GivenNeighbors | None) -> Exemplars | None:
         return None
 
-    def _make_objective(self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int) -> Objective:
+    def _make_objective(
+        self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int, labels: Labels | None
+    ) -> Objective:
         raise NotImplementedError
 
     def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
@@ -102,35 +114,45 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             by their variance, unless ``standardize=True``. Memory maps, arrays of h5py, zarr and dask, the rows of
             `tsee.files.open_table`, and paths to files that it can open are read by slice, and may be larger than
             memory: what training needs of them is then kept in a temporary file.
-        y : ignored
+        y : array, list, tensor or Series of shape (n_samples,), optional
+            Labels, if ``supervised`` is above 0; ignored otherwise. Whole numbers, text and booleans are classes, other
+            numbers are numbers. Some may be unknown: NaN, None, empty text, and -1 among classes.
 
         Returns
         -------
         self
         """
+        return self._fit(X, y)
+
+    def _fit(self, X: Any, y: Any, neighbors: Any = None) -> Self:
         check_parameters(self)
         with watched_peers():
             # Set only at the end: a fit that fails leaves the previous one unchanged.
-            return self.adopt(self._learned(X))
+            return self.adopt(self._learned(X, y, neighbors))
 
-    def _learned(self, X: Any) -> FittedMap:
-        """The map of ``X``. A collective."""
+    def _learned(self, X: Any, y: Any, neighbors: Any) -> FittedMap:
+        """The map of ``X``, whose neighbors may be given. A collective."""
         rows, names = self._check_data(X)
         plan = self._plan(rows.shape[0])
+        weight = float(getattr(self, "supervised", 0))
+        labels = read_labels(y, rows.shape[0], weight) if weight else None
+        all_agree({"whether neighbors are given": neighbors is not None})
+        given = None
+        if neighbors is not None:
+            given = GivenNeighbors.checked(neighbors, rows.shape[0], plan.n_rows, first=plan.start)
         preprocessing = fit_preprocessing(
             rows, self.n_inputs, plan.generator, standardize=bool(self.standardize), names=names, metric=self.metric
         )
         inputs = Inputs(rows, preprocessing)
         say(f"{preprocessing.describe()} are the inputs.", verbose=plan.verbose)
-        network = self._make_network(self._n_seen(inputs.shape[1]), plan.generator).to(plan.device)
-        check_network(network, inputs[0:2].to(plan.device), self.n_components)
-        checkpoint = self._open_checkpoint(plan, rows, preprocessing.mean)
+        network = self._start_network(inputs, plan)
+        checkpoint = self._open_checkpoint(plan, rows, preprocessing.mean, labels, given)
         resumed = None if checkpoint is None else checkpoint.read()
         # One that does not see the folder would start over, and take other steps than the others.
         found = None if resumed is None else (resumed.stage, resumed.run.epoch, resumed.run.step)
         all_agree({"the state (stage, epoch and step) in the folder of the checkpoint": found})
-        exemplars = self._choose_exemplars(inputs, plan)
-        objective = self._make_objective(exemplars, plan, rows.shape[0])
+        exemplars = self._choose_exemplars(inputs, plan, given)
+        objective = self._make_objective(exemplars, plan, rows.shape[0], labels)
         store = read_batches(inputs, objective, plan, on_disk=isinstance(rows, Rows))
         fitted = FittedMap(
             method=type(self).__name__,
@@ -162,6 +184,8 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         for name in [name for name in vars(holder) if name.endswith("_")]:
             delattr(holder, name)
         rows = check_rows(holder, X, reset=True)
+        if self.metric == PRECOMPUTED:
+            check_square(rows.shape, sparse=scipy.sparse.issparse(rows[0:1]))
         n_features = rows.shape[1]
         known = getattr(holder, "feature_names_in_", None)
         names = None if known is None else tuple(str(name) for name in known)
@@ -189,11 +213,17 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             verbose=bool(self.verbose),
         )
 
-    def _open_checkpoint(self, plan: Plan, rows: Any, mean: np.ndarray) -> Checkpoint | None:
+    def _open_checkpoint(
+        self, plan: Plan, rows: Any, mean: np.ndarray, labels: Labels | None, given: GivenNeighbors | None
+    ) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_LEARNED}
         facts = {"estimator": type(self).__name__, "n_features": rows.shape[1], "data": data_digest(rows, mean)}
+        if labels is not None:
+            facts["labels"] = labels.digest()
+        if given is not None:
+            facts["neighbors"] = digest_of_all(given.digest())
         return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
 
     def adopt(self, fitted: FittedMap) -> Self:
@@ -212,13 +242,18 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         Parameters
         ----------
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
-        y : ignored
+        y : array, list, tensor or Series of shape (n_samples,), optional
+            Labels, if ``supervised`` is above 0; ignored otherwise.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components), float32
         """
-        embedding = self.fit(X).map_.embedding
+        return self.fit(X, y)._first_positions(X)
+
+    def _first_positions(self, X: Any) -> np.ndarray:
+        """The positions of the rows of ``fit``."""
+        embedding = self.map_.embedding
         return self.transform(X) if embedding is None else embedding.copy()
 
     def transform(self, X: Any) -> np.ndarray:
@@ -279,6 +314,7 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.metric != PRECOMPUTED
+        tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == PRECOMPUTED
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

@@ -31,13 +31,15 @@ class DtSEE(Deep, ExemplarMap):
     perplexity : float, default=30.0
         How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of
         its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a
-        warning; ``perplexity_`` is the value that took effect.
-    metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard"}, default="euclidean"
+        warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.
+    metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"}, \
+default="euclidean"
         How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or
         also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute
         differences; "hamming", the share of features that differ; or "jaccard", by the features that both have
         among those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go
-        without principal components and k-means centers.
+        without principal components and k-means centers. "precomputed", only in DtSEE and HotSEE, takes a square
+        matrix of distances as X, and makes a map without a network.
     exemplars : {"points", "centers"}, default="points"
         What a row is compared with: "points", rows of the data themselves (a row is never its own exemplar), or
         "centers", k-means centers of the data as in the paper.
@@ -73,6 +75,12 @@ class DtSEE(Deep, ExemplarMap):
         the map is the large shape: its principal plane, or a scaling of its distances. More of it keeps distances
         between far groups truer and loses some near neighbors. It weighs the two as global_weight to 1 -
         global_weight.
+    supervised : float, default=0.0
+        How much the labels given to ``fit(X, y)`` count, from 0, not at all, to 1: a row is then no neighbor of a row
+        whose label is known to differ. Labels change which rows are neighbors, never what rows are compared by, so new
+        rows need none. Where some are unknown, known ones spread along neighbors. Judge such a map by rows that were
+        held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not for the "full"
+        contrast.
     placement : {"refined", "forward"} or None, default=None
         How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest
         exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars were
@@ -194,7 +202,9 @@ class DtSEE(Deep, ExemplarMap):
         n_components: int = 2,
         *,
         perplexity: float = 30.0,
-        metric: Literal["euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard"] = "euclidean",
+        metric: Literal[
+            "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"
+        ] = "euclidean",
         exemplars: Literal["points", "centers"] = "points",
         n_exemplars: int | None = None,
         seeding: Literal["k-means||", "random"] = "k-means||",
@@ -204,6 +214,7 @@ class DtSEE(Deep, ExemplarMap):
         jitter: float | None = None,
         refinement: int = 420,
         global_weight: float = 0.25,
+        supervised: float = 0.0,
         placement: Literal["refined", "forward"] | None = None,
         n_neighbors: int | None = None,
         n_noise: int = 100,
@@ -236,6 +247,7 @@ class DtSEE(Deep, ExemplarMap):
         self.jitter = jitter
         self.refinement = refinement
         self.global_weight = global_weight
+        self.supervised = supervised
         self.placement = placement
         self.n_neighbors = n_neighbors
         self.n_noise = n_noise

@@ -14,11 +14,15 @@ from tsee.batches import steps_per_epoch
 from tsee.data import check_rows
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
+from tsee.estimators.properties import ExemplarProperties
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
-from tsee.metric import compares_features, metric_of
-from tsee.networks import put_before
+from tsee.labels import Labels
+from tsee.metric import PRECOMPUTED, check_distances, compares_features, metric_of
+from tsee.neighbors import GivenIndex, GivenNeighbors
+from tsee.networks import NoNetwork, put_before
 from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
+from tsee.placement.given import given_positions
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
 from tsee.scikit import check_is_fitted
@@ -44,6 +48,8 @@ MAX_SEEN, PROJECTED_SAMPLE = 256, 1024
 MIN_REFINED = 10
 # Neighbors of a row in a layout, per unit of perplexity. Three would change little and take half as long again.
 LAYOUT_NEIGHBORS = 2
+# The most perplexity per given neighbor, of which there are often few. More would make near ones no nearer than others.
+GIVEN_SHARE = 2 / 3
 # The factor on the attraction at the end of a layout, and where the network learns from exemplars drawn for its rows.
 LAYOUT_EXAGGERATION = 1.0
 POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
@@ -54,7 +60,7 @@ EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
 PLACES_STEPS = 2700
 
 
-class ExemplarMap(PaperSettings, ParametricMap):
+class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
     """Keeps the probabilities of neighboring the exemplars (equations 8 to 12)."""
 
     _n_batches = 32
@@ -71,6 +77,7 @@ class ExemplarMap(PaperSettings, ParametricMap):
     jitter: float | None
     refinement: int
     global_weight: float
+    supervised: float
     placement: Literal["refined", "forward"] | None
     n_neighbors: int | None
     n_noise: int
@@ -99,7 +106,92 @@ class ExemplarMap(PaperSettings, ParametricMap):
         """
         return cls(**{**cls._fast, **parameters})
 
-    def _choose_exemplars(self, inputs: Inputs, plan: Plan) -> Exemplars:
+    def fit(self, X: Any, y: Any = None, *, neighbors: Any = None) -> Self:
+        """Learn the map of ``X``.
+
+        Parameters
+        ----------
+        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
+            Numbers of any dtype. The unit that all features share does not matter; features in different units count
+            by their variance, unless ``standardize=True``. Memory maps, arrays of h5py, zarr and dask, the rows of
+            `tsee.files.open_table`, and paths to files that it can open are read by slice, and may be larger than
+            memory: what training needs of them is then kept in a temporary file. With ``metric="precomputed"``, a
+            square matrix of distances.
+        y : array, list, tensor or Series of shape (n_samples,), optional
+            Labels, if ``supervised`` is above 0; ignored otherwise. Whole numbers, text and booleans are classes, other
+            numbers are numbers. Some may be unknown: NaN, None, empty text, and -1 among classes.
+        neighbors : sparse matrix of shape (n_samples, n_samples), or pair of arrays of shape (n_samples, k), optional
+            The neighbors of the rows, if you know them: a sparse matrix of distances, as
+            ``sklearn.neighbors.kneighbors_graph(X, k, mode="distance")`` and scanpy (``adata.obsp["distances"]``) make
+            it, or a pair (indices, distances), as PyNNDescent has it. They need no order; a row itself does not count,
+            and an index of -1 stands for no neighbor. The layout keeps these neighbors, of all rows: every row is an
+            exemplar. The network, the large shape of the data and the placement of other rows still depend on ``X``.
+            ``perplexity_`` is at most two thirds of the usual number of neighbors; twice the perplexity are enough.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.neighbors import kneighbors_graph
+        >>> from tsee import DtSEE
+        >>> X = load_digits().data
+        >>> graph = kneighbors_graph(X, 60, mode="distance", metric="canberra")
+        >>> DtSEE(max_epochs=1, random_state=0).fit(X, neighbors=graph).perplexity_
+        30.0
+        """
+        return self._fit(X, y, neighbors)
+
+    def fit_transform(self, X: Any, y: Any = None, *, neighbors: Any = None) -> np.ndarray:
+        """Learn the map of ``X`` and return the positions of its rows.
+
+        Without given neighbors, ``transform(X)`` gives the same positions.
+
+        Parameters
+        ----------
+        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
+        y : array, list, tensor or Series of shape (n_samples,), optional
+            Labels, as in ``fit``.
+        neighbors : sparse matrix or pair of arrays, optional
+            The neighbors of the rows, as in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), float32
+        """
+        return self._fit(X, y, neighbors)._first_positions(X)
+
+    def transform(self, X: Any, *, neighbors: Any = None) -> np.ndarray:
+        """Place rows on the map.
+
+        A row's position does not depend on the other rows.
+
+        Parameters
+        ----------
+        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
+            With ``metric="precomputed"``, the distances of each row from all rows of ``fit``.
+        neighbors : sparse matrix of shape (n_samples, n_fitted), or pair of arrays of shape (n_samples, k), optional
+            The neighbors of the rows among the n_fitted rows of ``fit``, as in ``fit``. The rows are placed among these
+            neighbors, up to 20 of them, and not by ``X``. Every row of ``fit`` must be an exemplar.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), float32
+        """
+        if neighbors is None:
+            return super().transform(X)
+        check_is_fitted(self)
+        n_rows = check_rows(self, X, reset=False).shape[0]
+        return given_positions(self._fitted_exemplars, neighbors, n_rows).numpy()
+
+    def _start_network(self, inputs: Inputs, plan: Plan) -> nn.Module:
+        return NoNetwork() if self.metric == PRECOMPUTED else super()._start_network(inputs, plan)
+
+    def _choose_exemplars(self, inputs: Inputs, plan: Plan, given: GivenNeighbors | None) -> Exemplars:
+        if given is not None or self.metric == PRECOMPUTED:
+            return self._every_row(inputs, plan, given)
         if self.exemplars == "points":
             wanted = min(AUTO_POINTS, plan.n_rows) if self.n_exemplars is None else self.n_exemplars
             indices = choose_points(plan.n_rows, wanted, plan.generator)
@@ -117,6 +209,28 @@ class ExemplarMap(PaperSettings, ParametricMap):
             )
         return exemplars
 
+    def _every_row(self, inputs: Inputs, plan: Plan, given: GivenNeighbors | None) -> Exemplars:
+        """All rows as exemplars, with the neighbors that were given."""
+        what = f'metric="{PRECOMPUTED}"' if given is None else "given neighbors"
+        for name, fits, must_be in (
+            ("exemplars", self.exemplars == "points", '"points"'),
+            ("n_exemplars", self.n_exemplars is None or self.n_exemplars >= plan.n_rows, "None"),
+            ("contrast", self.contrast != "full", '"sampled" or "noise"'),
+        ):
+            if not fits:
+                raise ValueError(
+                    f"The {name!r} parameter of {type(self).__name__} must be {must_be} with {what}, for which every "
+                    f"row is an exemplar and has a few neighbors. Got {getattr(self, name)!r} instead."
+                )
+        if given is None and plan.n_rows < MIN_REFINED:
+            raise ValueError(f"X must have at least {MIN_REFINED} rows with {what}. Got {plan.n_rows} instead.")
+        indices = torch.arange(plan.n_rows)
+        rows, metric = take(inputs, indices), metric_of(self.metric)
+        if given is None:
+            check_distances(rows)
+            return Exemplars(rows, indices, metric=metric)
+        return Exemplars(rows, indices, metric=metric, neighbors=GivenIndex(rows, metric, given, plan.start))
+
     def _centers(self, inputs: Inputs, plan: Plan, wanted: int) -> Tensor:
         n_sampled = max(KMEANS_ROWS, KMEANS_ROWS_PER_CENTER * wanted)
         sample = choose_points(plan.n_rows, n_sampled, plan.generator) - plan.start
@@ -133,20 +247,27 @@ class ExemplarMap(PaperSettings, ParametricMap):
             )
         return centers.positions
 
-    def _make_objective(self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int) -> Objective:
+    def _make_objective(
+        self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int, labels: Labels | None
+    ) -> Objective:
         assert exemplars is not None
         n_candidates = len(exemplars) - (exemplars.indices is not None)
         if self.contrast == "full":
             perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars", PERPLEXITY)
             return Full(exemplars, plan.start, perplexity, plan.device)
+        kind, share = "exemplars (see n_neighbors)", 1 / 3
+        if exemplars.neighbors is not None:
+            n_candidates, kind, share = exemplars.neighbors.usual_count, "given neighbors", GIVEN_SHARE
         n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
-        perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)", PERPLEXITY)
+        perplexity = resolve_perplexity(self.perplexity, n_candidates, kind, PERPLEXITY, share=share)
         refined = self._is_refined(exemplars)
         automatic = math.ceil((LAYOUT_NEIGHBORS if refined else 3) * perplexity)
         automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)
         k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
         projection = self._projection(exemplars)
-        neighborhoods = Neighborhoods(exemplars, plan.start, perplexity, k, remember=refined, projection=projection)
+        neighborhoods = Neighborhoods(
+            exemplars, plan.start, perplexity, k, remember=refined, projection=projection, labels=labels
+        )
         if self.contrast == "noise":
             return Noise(neighborhoods, self.n_noise, self.noise_weight, plan.device, plan.draws)
         automatic_exaggeration = CENTERS_EXAGGERATION if exemplars.indices is None else POINTS_EXAGGERATION
@@ -164,7 +285,7 @@ class ExemplarMap(PaperSettings, ParametricMap):
         # The full form compares rows with all exemplars in every batch, so it keeps all their inputs. The offset of a
         # projection goes into the bias of a hidden layer.
         ours = getattr(self, "network", None) is None and len(getattr(self, "hidden_layers", (1,))) > 0
-        projected = compares_features(self.metric) and ours and self.contrast != "full"
+        projected = compares_features(self.metric) and self.metric != PRECOMPUTED and ours and self.contrast != "full"
         return min(n_inputs, MAX_SEEN) if projected else n_inputs
 
     def _projection(self, exemplars: Exemplars) -> Preprocessing | None:
@@ -206,6 +327,8 @@ class ExemplarMap(PaperSettings, ParametricMap):
             pull=weight / (1 - weight) if weight < 1 else math.inf,
             exaggeration=LAYOUT_EXAGGERATION if self.exaggeration is None else self.exaggeration,
         )
+        if self.metric == PRECOMPUTED:  # there is no network
+            return [layout]
         return [layout, Distill(objective, *self._distilled(objective.neighborhoods.exemplars, plan))]
 
     def _distilled(self, exemplars: Exemplars, plan: Plan) -> tuple[int, int]:
@@ -249,40 +372,6 @@ class ExemplarMap(PaperSettings, ParametricMap):
         """
         check_is_fitted(self)
         return self.map_.novelty(check_rows(self, X, reset=False))
-
-    @property
-    def n_exemplars_(self) -> int:
-        """The number of exemplars."""
-        return len(self._fitted_exemplars)
-
-    @property
-    def exemplars_(self) -> np.ndarray:
-        """The exemplars in the units of the data, shape (n_exemplars_, n_features_in_)."""
-        return self.map_.preprocessing.inverse(self._fitted_exemplars.inputs)
-
-    @property
-    def exemplar_indices_(self) -> np.ndarray | None:
-        """Which rows of ``fit`` the exemplars are; None for centers."""
-        indices = self._fitted_exemplars.indices
-        return None if indices is None else indices.numpy()
-
-    @property
-    def exemplar_embedding_(self) -> np.ndarray:
-        """The positions of the exemplars, shape (n_exemplars_, n_components)."""
-        check_is_fitted(self)
-        return self.map_.exemplar_positions(self.placement).numpy().copy()
-
-    @property
-    def placement_(self) -> str:
-        """What ``placement=None`` stands for."""
-        check_is_fitted(self)
-        return self.map_.placement
-
-    @property
-    def _fitted_exemplars(self) -> Exemplars:
-        check_is_fitted(self)
-        assert self.map_.exemplars is not None
-        return self.map_.exemplars
 
 
 def _n_places(n_exemplars: int) -> int:

@@ -24,13 +24,15 @@ class HotSNE(HighOrder, PairwiseMap):
     perplexity : float, default=10.0
         How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of
         its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a
-        warning; ``perplexity_`` is the value that took effect.
-    metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard"}, default="euclidean"
+        warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.
+    metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"}, \
+default="euclidean"
         How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or
         also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute
         differences; "hamming", the share of features that differ; or "jaccard", by the features that both have
         among those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go
-        without principal components and k-means centers.
+        without principal components and k-means centers. "precomputed", only in DtSEE and HotSEE, takes a square
+        matrix of distances as X, and makes a map without a network.
     n_factors : int, default=800
         Factors of the high-order interactions (F).
     n_hidden : int, default=400
@@ -121,7 +123,9 @@ class HotSNE(HighOrder, PairwiseMap):
         n_components: int = 2,
         *,
         perplexity: float = 10.0,
-        metric: Literal["euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard"] = "euclidean",
+        metric: Literal[
+            "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"
+        ] = "euclidean",
         n_factors: int = 800,
         n_hidden: int = 400,
         order: int = 2,

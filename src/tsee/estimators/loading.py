@@ -10,7 +10,7 @@ from torch import nn
 
 from tsee.estimators import ESTIMATORS
 from tsee.estimators.base import ParametricMap
-from tsee.estimators.parameters import check_parameters
+from tsee.estimators.checks import check_parameters
 from tsee.exceptions import ModelError
 from tsee.fitted import FittedMap
 from tsee.persistence import SavedModel, inconsistent, read_model

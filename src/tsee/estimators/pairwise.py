@@ -7,6 +7,7 @@ from tsee.distributed import all_sum
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.exemplars import Exemplars
+from tsee.labels import Labels
 from tsee.metric import metric_of
 from tsee.objectives import Pairwise
 from tsee.training.plan import Plan, resolve_perplexity
@@ -21,7 +22,9 @@ class PairwiseMap(PaperSettings, ParametricMap):
 
     perplexity: float
 
-    def _make_objective(self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int) -> Pairwise:
+    def _make_objective(
+        self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int, labels: Labels | None
+    ) -> Pairwise:
         smallest = all_sum(smallest_batch(n_own_rows, plan.n_steps))  # every process has a part of each batch
         perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbors in a batch (see batch_size)")
         return Pairwise(perplexity, plan.device, metric_of(self.metric))

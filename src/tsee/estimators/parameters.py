@@ -7,19 +7,16 @@ written out, and a test holds them to this table.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from numbers import Integral, Real
+from operator import attrgetter
 from os import PathLike
 from typing import Any
 
 import numpy as np
-import torch
 
-from tsee.metric import METRICS, compares_features
-from tsee.networks import ACTIVATIONS, NORMALIZATIONS
-from tsee.scikit import BaseEstimator
+from tsee.words import ACTIVATIONS, METRICS, NORMALIZATIONS, PRECOMPUTED
 
 __all__ = [
     "ATTRIBUTES",
@@ -27,8 +24,6 @@ __all__ = [
     "NOT_LEARNED",
     "PARAMETERS",
     "Parameter",
-    "check_parameters",
-    "shared_facts",
 ]
 
 # Parameters that do not change what is learned.
@@ -43,62 +38,6 @@ class Parameter:
     must_be: str
     accepts: Callable[[Any], bool]
     text: str
-
-
-def check_parameters(estimator: BaseEstimator, *only: str) -> None:
-    """Raise ValueError for the first parameter, of all or only of the named ones, whose value is not allowed.
-
-    Unless only some are named, parameters must also go together.
-    """
-    for name in only or estimator.get_params(deep=False):
-        value = getattr(estimator, name)
-        parameter = PARAMETERS.get(name)  # a subclass may have parameters of its own
-        if parameter is not None and not parameter.accepts(value):
-            raise ValueError(
-                f"The {name!r} parameter of {type(estimator).__name__} must be {parameter.must_be}. "
-                f"Got {value!r} instead."
-            )
-    if not only:
-        _check_metric(estimator)
-
-
-def _check_metric(estimator: BaseEstimator) -> None:
-    """Refuse what the metric does not go with."""
-    name, metric = type(estimator).__name__, estimator.metric
-    if estimator.standardize and metric not in ("euclidean", "manhattan"):
-        raise ValueError(
-            f"The 'standardize' parameter of {name} must be False with metric={metric!r}, which has no units: leave it "
-            "out, or scale the columns yourself before fit and transform."
-        )
-    if not compares_features(metric):
-        return
-    if estimator.n_inputs not in (None, "auto"):
-        raise ValueError(
-            f"The 'n_inputs' parameter of {name} must be None or \"auto\" with metric={metric!r}, which compares "
-            f"the features themselves. Got {estimator.n_inputs!r} instead."
-        )
-    if getattr(estimator, "exemplars", "points") == "centers":
-        raise ValueError(
-            f"The 'exemplars' parameter of {name} must be \"points\" with metric={metric!r}, for which rows have no "
-            "k-means centers. Got 'centers' instead."
-        )
-
-
-def shared_facts(estimator: BaseEstimator, n_features: int, names: Sequence[str] | None) -> dict[str, Any]:
-    """What must be the same on all processes of a fit, by names that can stand in a sentence."""
-    parameters = estimator.get_params(deep=False)
-    network = parameters.get("network")
-    shapes = None if network is None else {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    return {
-        "the method": type(estimator).__name__,
-        **{f"the {name!r} parameter": value for name, value in parameters.items() if name not in NOT_LEARNED},
-        "the shapes of the network's weights": shapes,
-        "whether a checkpoint is kept": parameters["checkpoint"] is not None,
-        "the number of features of X": n_features,
-        **{f"the name of column {column} of X": name for column, name in enumerate(names or ())},
-        "the version of tsee": version("tsee"),
-        "the version of torch": torch.__version__,
-    }
 
 
 def _integer(least: int) -> Callable[[Any], bool]:
@@ -124,6 +63,12 @@ def _or_none(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or accepts(value)
 
 
+def _of_torch(value: Any, kind: str) -> bool:
+    """Whether a value is of a class of torch; if nobody has imported torch, it is not."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, attrgetter(kind)(torch))
+
+
 def _layers(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(_integer(1)(size) for size in value)
 
@@ -140,17 +85,18 @@ PARAMETERS: dict[str, Parameter] = {
         _real(1),
         "How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of "
         "its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a "
-        "warning; ``perplexity_`` is the value that took effect.",
+        "warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.",
     ),
     "metric": Parameter(
-        "{" + ", ".join(f'"{name}"' for name in METRICS) + "}",
-        ", ".join(f'"{name}"' for name in METRICS[:-1]) + f' or "{METRICS[-1]}"',
-        _one_of(*METRICS),
+        "{" + ", ".join(f'"{name}"' for name in (*METRICS, PRECOMPUTED)) + "}",
+        ", ".join(f'"{name}"' for name in METRICS) + f' or "{PRECOMPUTED}"',
+        _one_of(*METRICS, PRECOMPUTED),
         'How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or '
         'also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute '
         'differences; "hamming", the share of features that differ; or "jaccard", by the features that both have among '
         "those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go without "
-        "principal components and k-means centers.",
+        'principal components and k-means centers. "precomputed", only in DtSEE and HotSEE, takes a square matrix of '
+        "distances as X, and makes a map without a network.",
     ),
     "exemplars": Parameter(
         '{"points", "centers"}',
@@ -221,6 +167,16 @@ PARAMETERS: dict[str, Parameter] = {
         "between far groups truer and loses some near neighbors. It weighs the two as global_weight to 1 - "
         "global_weight.",
     ),
+    "supervised": Parameter(
+        "float",
+        "a number from 0 to 1",
+        lambda value: _real(0)(value) and value <= 1,
+        "How much the labels given to ``fit(X, y)`` count, from 0, not at all, to 1: a row is then no neighbor of a "
+        "row whose label is known to differ. Labels change which rows are neighbors, never what rows are compared by, "
+        "so new rows need none. Where some are unknown, known ones spread along neighbors. Judge such a map by rows "
+        "that were held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not "
+        'for the "full" contrast.',
+    ),
     "placement": Parameter(
         '{"refined", "forward"} or None',
         '"refined", "forward" or None',
@@ -276,7 +232,7 @@ PARAMETERS: dict[str, Parameter] = {
     "network": Parameter(
         "torch.nn.Module or None",
         "a torch.nn.Module or None",
-        _or_none(lambda value: isinstance(value, torch.nn.Module)),
+        _or_none(lambda value: _of_torch(value, "nn.Module")),
         "A network of your own from (rows, inputs) to (rows, n_components), instead of the one that the other "
         "parameters describe. It is copied, and trained from the weights it has.",
     ),
@@ -341,7 +297,7 @@ PARAMETERS: dict[str, Parameter] = {
     "device": Parameter(
         'str, torch.device or "auto"',
         'a torch device or "auto"',
-        lambda value: isinstance(value, str | torch.device),
+        lambda value: isinstance(value, str) or _of_torch(value, "device"),
         'Where the network is trained and run. "auto" takes CUDA, then Apple\'s MPS, then the CPU. Adam trains the '
         "hidden layers of tsee's networks in bfloat16 if the processor has fast products for it; a trained network "
         "places rows in float32.",

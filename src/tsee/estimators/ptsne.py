@@ -29,13 +29,15 @@ class PtSNE(Deep, PairwiseMap):
     perplexity : float, default=10.0
         How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of
         its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a
-        warning; ``perplexity_`` is the value that took effect.
-    metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard"}, default="euclidean"
+        warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.
+    metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"}, \
+default="euclidean"
         How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or
         also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute
         differences; "hamming", the share of features that differ; or "jaccard", by the features that both have
         among those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go
-        without principal components and k-means centers.
+        without principal components and k-means centers. "precomputed", only in DtSEE and HotSEE, takes a square
+        matrix of distances as X, and makes a map without a network.
     hidden_layers : sequence of int, default=(512, 512, 512)
         Sizes of the hidden layers. The paper has 500, 500, 2000.
     normalization : {"layer", "batch"} or None, default="layer"
@@ -127,7 +129,9 @@ class PtSNE(Deep, PairwiseMap):
         n_components: int = 2,
         *,
         perplexity: float = 10.0,
-        metric: Literal["euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard"] = "euclidean",
+        metric: Literal[
+            "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"
+        ] = "euclidean",
         hidden_layers: Sequence[int] = (512, 512, 512),
         normalization: Literal["layer", "batch"] | None = "layer",
         activation: Literal["relu", "silu", "gelu", "tanh", "sigmoid"] = "relu",

@@ -32,7 +32,7 @@ SHARES = np.concatenate([np.linspace(0, 0.9, 19), np.linspace(0.91, 1, 19)])
 def describe_model(
     fitted: FittedMap, features: Sequence[str] | None, extent: float
 ) -> tuple[dict[str, Any] | None, Arrays]:
-    """A description and arrays with which a page places new rows; None if the network is the user's own.
+    """A description and arrays with which a page places new rows; None if the network is the user's own, or missing.
 
     Parameters
     ----------

@@ -47,16 +47,15 @@ def large_shape(inputs: Tensor, n_components: int, metric: Metric = euclidean) -
         if all rows are the same.
     """
     chosen = _spaced(len(inputs), LANDMARKS)
-    landmarks = inputs[chosen]
-    distances = metric.lengths(landmarks, landmarks)
+    distances = metric.among(inputs, chosen, chosen)
     if metric is euclidean:
         plane = principal_plane(inputs, n_components)
     else:  # it has no axes
-        plane = landmark_plane(inputs, landmarks, distances, n_components, metric)
+        plane = landmark_plane(inputs, chosen, distances, n_components, metric)
     factor = _factor(distances, plane[chosen])
     scaled = _scaled(distances, factor * plane[chosen])
     if _agreement(distances, scaled) > _agreement(distances, plane[chosen]) + MARGIN:
-        plane = turned(_placed(inputs, landmarks, scaled, factor * plane, metric), plane)
+        plane = turned(_placed(inputs, chosen, scaled, factor * plane, metric), plane)
     centered = plane - plane.mean(0)
     size = centered.square().sum(1).mean().sqrt()
     return centered / size if size > 0 else torch.zeros_like(centered)
@@ -92,8 +91,8 @@ def classical_scaling(distances: Tensor, n_components: int) -> Tensor:
     return positions
 
 
-def landmark_plane(inputs: Tensor, landmarks: Tensor, distances: Tensor, n_components: int, metric: Metric) -> Tensor:
-    r"""Where all rows lie beside landmarks in their `classical_scaling` (Gower, 1968).
+def landmark_plane(inputs: Tensor, chosen: Tensor, distances: Tensor, n_components: int, metric: Metric) -> Tensor:
+    r"""Where all rows lie beside landmarks, the chosen ones of them, in their `classical_scaling` (Gower, 1968).
 
     .. math:: y = -\frac12 \Lambda^{-1} V^T (\delta^2 - \overline{\delta^2})
 
@@ -104,8 +103,8 @@ def landmark_plane(inputs: Tensor, landmarks: Tensor, distances: Tensor, n_compo
     inverse = scaled / scaled.square().sum(0).clamp_min(1e-30)
     usual = distances.square().mean(0)
     plane = inputs.new_zeros(len(inputs), n_components)
-    for rows in blocks_in_cache(len(inputs), len(landmarks)):
-        plane[rows] = (usual - metric.lengths(inputs[rows], landmarks).square()) @ inverse / 2
+    for rows in blocks_in_cache(len(inputs), len(chosen)):
+        plane[rows] = (usual - metric.among(inputs, rows, chosen).square()) @ inverse / 2
     return plane
 
 
@@ -153,14 +152,14 @@ def _scaled(distances: Tensor, positions: Tensor) -> Tensor:
     return positions
 
 
-def _placed(inputs: Tensor, landmarks: Tensor, scaled: Tensor, start: Tensor, metric: Metric) -> Tensor:
+def _placed(inputs: Tensor, chosen: Tensor, scaled: Tensor, start: Tensor, metric: Metric) -> Tensor:
     """Positions of rows with little stress among landmarks, from where they lie on the plane.
 
     A start at the nearest landmark would leave its mark: other landmarks would make another picture.
     """
     parts = []
-    for rows in blocks_in_cache(len(inputs), len(landmarks)):
-        distances, positions = metric.lengths(inputs[rows], landmarks), start[rows]
+    for rows in blocks_in_cache(len(inputs), len(chosen)):
+        distances, positions = metric.among(inputs, rows, chosen), start[rows]
         for _ in range(PLACING_UPDATES):
             positions = _less_stress(distances, positions, scaled)
         parts.append(positions)

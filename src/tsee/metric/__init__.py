@@ -6,13 +6,15 @@ after the preprocessing is Euclidean. The other metrics compare the features the
 
 from tsee.metric.euclidean import Euclidean, Prepared, euclidean, shifted
 from tsee.metric.features import Hamming, Jaccard, Manhattan
-from tsee.metric.names import METRICS, OF_FEATURES, UNIT_LENGTH, compares_features, metric_of
+from tsee.metric.names import METRICS, OF_FEATURES, PRECOMPUTED, UNIT_LENGTH, compares_features, metric_of
+from tsee.metric.precomputed import check_distances, check_square
 from tsee.metric.protocol import Metric, ProductMetric, exclude_from
 from tsee.metric.rows import ComparedRows, compared_rows
 
 __all__ = [
     "METRICS",
     "OF_FEATURES",
+    "PRECOMPUTED",
     "UNIT_LENGTH",
     "ComparedRows",
     "Euclidean",
@@ -22,6 +24,8 @@ __all__ = [
     "Metric",
     "Prepared",
     "ProductMetric",
+    "check_distances",
+    "check_square",
     "compared_rows",
     "compares_features",
     "euclidean",

@@ -59,6 +59,9 @@ class Euclidean:
     def lengths(self, rows: Tensor, others: Tensor) -> Tensor:
         return torch.cdist(rows, others)
 
+    def among(self, inputs: Tensor, rows: slice | Tensor, others: Tensor) -> Tensor:
+        return self.lengths(inputs[rows], inputs[others])
+
     def exact(self, rows: Tensor, others: Tensor) -> Tensor:
         return (rows - others).square_().sum(-1)
 

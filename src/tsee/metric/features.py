@@ -39,6 +39,9 @@ class _OfFeatures:
     def lengths(self, rows: Tensor, others: Tensor) -> Tensor:
         return self.lengths_of(self.prepare(rows), self.prepare(others))
 
+    def among(self, inputs: Tensor, rows: slice | Tensor, others: Tensor) -> Tensor:
+        return self.lengths(inputs[rows], inputs[others])
+
 
 @dataclass(frozen=True)
 class Manhattan(_OfFeatures):

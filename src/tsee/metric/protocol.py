@@ -54,6 +54,9 @@ class Metric(Protocol):
     def lengths(self, rows: Tensor, others: Tensor) -> Tensor:
         """The distances, not squared, of all ``others`` from all ``rows``, both unprepared: (n, z)."""
 
+    def among(self, inputs: Tensor, rows: slice | Tensor, others: Tensor) -> Tensor:
+        """The distances, not squared, of ``others`` from ``rows``, both by their numbers in ``inputs``: (n, z)."""
+
     def exact(self, rows: Tensor, others: Tensor) -> Tensor:
         """The squared distances of pairs of unprepared rows, by differences: exactly 0 for equal rows.
 

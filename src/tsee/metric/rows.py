@@ -25,13 +25,13 @@ def compared_rows(block: np.ndarray, metric: str) -> np.ndarray:
 
     For the cosine, rows are divided by their length; for the correlation, their mean is subtracted first. The squared
     Euclidean distance of such rows is :math:`2 (1 - \cos(x, e))`, twice the cosine (or correlation) distance. For
-    Jaccard and Hamming, rows are checked. For other metrics they stay as they are.
+    Jaccard and Hamming, and for distances, rows are checked. For other metrics they stay as they are.
 
     Parameters
     ----------
     block : ndarray of shape (n, d), float32 or float64
     metric : str
-        One of `METRICS`.
+        One of `METRICS`, or "precomputed".
 
     Returns
     -------
@@ -41,12 +41,14 @@ def compared_rows(block: np.ndarray, metric: str) -> np.ndarray:
     Raises
     ------
     RowError
-        If a row has no direction, is not boolean, or holds no category. Its number is counted in the block.
+        If a row has no direction, is not boolean, or holds no category or distance. Its number is counted in the block.
     """
     if metric == "jaccard":
         _check_boolean(block)
     if metric == "hamming":
         _check_categories(block)
+    if metric == "precomputed":
+        _check_not_negative(block)
     if metric not in ("cosine", "correlation"):
         return block
     rows = block.astype(np.float64)
@@ -89,6 +91,16 @@ def _check_categories(block: np.ndarray) -> None:
             row,
             f"holds {block[row, column]:g} in column {column} (counted from 0), but metric='hamming' compares "
             f"categories, numbers of at most {LARGEST_CATEGORY:,}: number the categories, or leave that column out.",
+        )
+
+
+def _check_not_negative(block: np.ndarray) -> None:
+    if block.size and block.min() < 0:
+        row, column = (int(at) for at in np.argwhere(block < 0)[0])
+        raise RowError(
+            row,
+            f"holds {block[row, column]:g} in column {column} (counted from 0), but metric='precomputed' takes "
+            "distances, which are not negative: turn similarities into distances.",
         )
 
 

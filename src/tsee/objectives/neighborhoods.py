@@ -10,7 +10,8 @@ from torch import Tensor
 from tsee.affinities import Affinities, conditional_probabilities
 from tsee.batches import Columns
 from tsee.distributed import all_sum
-from tsee.exemplars import Exemplars
+from tsee.exemplars import Exemplars, take
+from tsee.labels import Labels
 from tsee.neighbors import build_index
 from tsee.preprocessing import Inputs, Preprocessing
 
@@ -32,6 +33,8 @@ class Neighborhoods:
         Whether to remember the neighbors of rows that are exemplars, for `of_exemplars`.
     projection : Preprocessing, optional
         From inputs to the fewer numbers that the network is trained on. By default it is trained on the inputs.
+    labels : Labels, optional
+        The labels of the rows of this process, if neighbors count less whose labels differ. The exemplars must be rows.
     """
 
     def __init__(
@@ -43,10 +46,14 @@ class Neighborhoods:
         *,
         remember: bool = False,
         projection: Preprocessing | None = None,
+        labels: Labels | None = None,
     ) -> None:
         self.exemplars, self.start, self.projection = exemplars, start, projection
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
-        self._index = build_index(exemplars.inputs, n_neighbors, exemplars.metric)
+        self._index = exemplars.neighbors or build_index(exemplars.inputs, n_neighbors, exemplars.metric)
+        self.labels, self._exemplar_labels = labels, None
+        if labels is not None and exemplars.indices is not None:
+            self._exemplar_labels = take(labels.values[:, None], exemplars.indices)[:, 0]
         self._remembered = None
         if remember:
             shape = (len(exemplars), n_neighbors)
@@ -72,9 +79,14 @@ class Neighborhoods:
             mine = own >= 0
             self._remembered.indices[own[mine]] = indices[mine]
             self._remembered.probabilities[own[mine]] = found.probabilities[mine]
+        if self.labels is not None and self._exemplar_labels is not None:
+            found = self.labels.weigh(found, self.labels.values[rows], self._exemplar_labels)
         return found, own
 
     def of_exemplars(self) -> Affinities:
         """The neighbors of the exemplars among themselves, each found by the process that has its row; a collective."""
         assert self._remembered is not None
-        return Affinities(all_sum(self._remembered.indices), all_sum(self._remembered.probabilities))
+        found = Affinities(all_sum(self._remembered.indices), all_sum(self._remembered.probabilities))
+        if self.labels is None or self._exemplar_labels is None:
+            return found
+        return self.labels.weigh_exemplars(found, self._exemplar_labels)

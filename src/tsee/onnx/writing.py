@@ -15,6 +15,7 @@ from torch import nn
 from tsee.exceptions import ExportWarning, ModelError, warn
 from tsee.files.atomic import replacing
 from tsee.fitted import FittedMap, fitted_map
+from tsee.metric import PRECOMPUTED
 from tsee.onnx.graph import graph_of, in_blocks
 from tsee.onnx.passes import ForwardPass, RefinedPass
 from tsee.placement import refined
@@ -81,6 +82,11 @@ def export(model: Any, path: str | PathLike[str], *, placement: str | None = Non
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ImportError("Export to ONNX needs onnx and onnxscript: pip install 'tsee[onnx]'.") from error
+    if fitted.preprocessing.metric == PRECOMPUTED:
+        raise ModelError(
+            'A map of metric="precomputed" cannot be exported to ONNX, since it has no features to place rows by: fit '
+            "features, with the distances as fit(X, neighbors=...)."
+        )
     target = Path(path).resolve()
     if target.is_dir():
         raise ModelError(f"{str(path)!r} is a folder: name a file to export to, such as 'model.onnx'.")

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from tsee.fitted import METHODS, NETWORKS, PLACEMENTS
-from tsee.metric import METRICS, compares_features
-from tsee.networks import ACTIVATIONS, NORMALIZATIONS
+from tsee.metric import METRICS, PRECOMPUTED, compares_features
 from tsee.values import is_count, is_list_of, is_number, is_text, need
+from tsee.words import ACTIVATIONS, NORMALIZATIONS
 
 __all__ = ["check_model"]
 
@@ -62,7 +62,8 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         need(is_list_of(names, str), "'feature_names' must be a list of names")
         need(not any(SURROGATES.search(name) for name in names), "'feature_names' must be text that UTF-8 can hold")
         need(len(names) == config["n_features"], "'feature_names' and 'n_features' differ")
-    need(config.get("metric", "euclidean") in METRICS, f"'metric' must be one of {METRICS}")
+    known = (*METRICS, PRECOMPUTED)
+    need(config.get("metric", "euclidean") in known, f"'metric' must be one of {known}")
     need(is_number(config["scale"]) and config["scale"] > 0, "'scale' must be a number above 0")
     need(SCALES[0] < config["scale"] < SCALES[1], "'scale' must be between 1e-300 and 1e300")
     need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
@@ -141,6 +142,11 @@ def _check_network(config: dict[str, Any], tensors: dict[str, Tensor], n_inputs:
     need(isinstance(network, dict) and set(network) == {"kind", "config"}, "'network' must have a kind and a config")
     kind, made_from = network["kind"], network["config"]
     need(is_text(kind) and len(kind) < 200, "the kind of the network must be text")
+    without = config.get("metric") == PRECOMPUTED
+    need(without == (kind == "NoNetwork"), "a map has a network, unless it is one of distances")
+    if without:
+        need(made_from == {} and not tensors and config["placement"] == "refined", "a map of distances has no network")
+        return
     if kind not in NETWORKS:
         return  # a network of the user's own, who gives it to `load`
     counts = ["n_inputs", "n_components"] + (["n_factors", "n_hidden", "order"] if kind == "HighOrderNetwork" else [])

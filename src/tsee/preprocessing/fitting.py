@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from tsee.data import apply_padded, blocks, dense
 from tsee.distributed import all_gather, all_max, all_offset, all_sum, broadcast
 from tsee.exceptions import DataWarning, rows_from, warn
-from tsee.metric import UNIT_LENGTH, ComparedRows, compared_rows, compares_features
+from tsee.metric import PRECOMPUTED, UNIT_LENGTH, ComparedRows, compared_rows, compares_features
 from tsee.preprocessing.principal import automatic_axes, leading_axes
 
 __all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
@@ -32,8 +32,9 @@ FLOAT32_RANGE = 2.0**100
 # float32, and rows that differ would look equal.
 NEGLIGIBLE = 2.0**-38
 
-# The metrics to which values are equal or not, and nothing between.
-EQUAL_OR_NOT = ("hamming", "jaccard")
+# The metrics for which values stay as they are, but for a power of two: to the first two, values are equal or not, and
+# nothing between.
+UNCHANGED = ("hamming", "jaccard", PRECOMPUTED)
 
 # Data with fewer rows are not judged.
 MIN_JUDGED_ROWS = 20
@@ -68,7 +69,7 @@ class Preprocessing:
     spread : ndarray of shape (n_features,), float64, or None
         The standard deviation of each feature, 1 for a constant feature; None if features are not standardized.
     metric : str
-        How rows are compared, one of `METRICS`.
+        How rows are compared, one of `METRICS`, or "precomputed".
     """
 
     mean: np.ndarray
@@ -98,7 +99,7 @@ class Preprocessing:
             basis = torch.from_numpy(self.basis)
             inputs = apply_padded(lambda rows: rows @ basis, inputs)
         # Small categories are not zero.
-        return inputs if self.metric in EQUAL_OR_NOT else nn.functional.hardshrink(inputs, NEGLIGIBLE)
+        return inputs if self.metric in UNCHANGED else nn.functional.hardshrink(inputs, NEGLIGIBLE)
 
     def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
         """The squared length of the part of each row that the inputs leave out, in the units of the inputs."""
@@ -189,13 +190,13 @@ def fit_preprocessing(
     ``standardize`` each feature is first divided by its standard deviation. Without it, a `DataWarning` reports a value
     that outweighs all others, or a few columns that hold most of the variance. ``names`` are the names of the columns.
 
-    Rows are first made comparable by ``metric``. Where the values themselves count (Hamming, Jaccard), they are only
-    divided by a power of two, which keeps equal values equal and zero at zero.
+    Rows are first made comparable by ``metric``. Where the values themselves count (Hamming, Jaccard, distances), they
+    are only divided by a power of two, which keeps equal values equal and zero at zero.
     """
     names = getattr(X, "names", None) if names is None else names
     if metric in UNIT_LENGTH:
         return replace(fit_preprocessing(ComparedRows(X, metric), n_inputs, generator, names=names), metric=metric)
-    if metric in EQUAL_OR_NOT:
+    if metric in UNCHANGED:
         return Preprocessing(np.zeros(X.shape[1]), ComparedRows(X, metric).power_of_two(), None, None, metric)
     n_inputs = None if compares_features(metric) else n_inputs
     n_features = X.shape[1]

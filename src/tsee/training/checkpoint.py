@@ -29,7 +29,7 @@ from tsee.fitted import PLACEMENTS, History
 from tsee.training.run import RunState
 from tsee.values import is_count, is_list_of, is_number, need
 
-__all__ = ["FILE_NAME", "Checkpoint", "State", "data_digest", "saved_seed"]
+__all__ = ["FILE_NAME", "Checkpoint", "State", "data_digest", "digest_of_all", "saved_seed"]
 
 FORMAT = "tsee-checkpoint-3"
 FILE_NAME = "checkpoint.safetensors"
@@ -84,7 +84,12 @@ def data_digest(X: Any, mean: np.ndarray) -> str:
     n = X.shape[0]
     for start in sorted({i * max(0, n - DIGEST_ROWS) // (DIGEST_SLICES - 1) for i in range(DIGEST_SLICES)}):
         digest.update(np.ascontiguousarray(dense(X, slice(start, min(n, start + DIGEST_ROWS)))).tobytes())
-    everyone = all_gather(torch.tensor([list(digest.digest())], dtype=torch.int64))
+    return digest_of_all(digest.hexdigest())
+
+
+def digest_of_all(own: str) -> str:
+    """A digest of the digests of all processes. A collective."""
+    everyone = all_gather(torch.tensor([list(bytes.fromhex(own))], dtype=torch.int64))
     return hashlib.sha256(bytes(everyone.flatten().tolist())).hexdigest()[:16]
 
 

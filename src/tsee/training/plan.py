@@ -142,9 +142,11 @@ def resolve_epochs(max_epochs: int | None, n_steps: int, automatic: int) -> int:
     return min(MAX_EPOCHS, max(fewest, math.ceil(AUTO_STEPS / n_steps)))
 
 
-def resolve_perplexity(perplexity: float, n_candidates: int, candidates: str, default: float | None = None) -> float:
-    """The perplexity, or a third of the candidates if that is less, with a warning unless it is the default."""
-    limit = max(1.0, n_candidates / 3)
+def resolve_perplexity(
+    perplexity: float, n_candidates: int, candidates: str, default: float | None = None, *, share: float = 1 / 3
+) -> float:
+    """The perplexity, or a share of the candidates if that is less, with a warning unless it is the default."""
+    limit = max(1.0, n_candidates * share)
     if perplexity <= limit or perplexity == default:
         return min(float(perplexity), limit)
     warn(

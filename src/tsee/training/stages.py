@@ -217,9 +217,11 @@ class LayOut:
                 "them.",
                 TrainingWarning,
             )
+        if fitted.exemplars.neighbors is None:  # rows that are equal may have been given different ones
+            positions = same_for_equal(inputs, positions)
         return replace(
             fitted,
-            exemplars=replace(fitted.exemplars, positions=same_for_equal(inputs, positions)),
+            exemplars=replace(fitted.exemplars, positions=positions),
             placement="refined" if not complete or is_dense(plan.n_rows, len(inputs)) else "forward",
             history=replace(fitted.history, complete=complete),
         )
@@ -247,15 +249,25 @@ class Distill:
         assert fitted.exemplars.positions is not None
         network, positions = _flat(fitted.network), fitted.exemplars.positions
         size = max(float(positions.square().sum(1).mean().sqrt()), 1e-6)
-        places = None
-        if isinstance(network, Network) and self.n_places:
-            places = self._places(positions, session.plan)
+        fitted, places = replace(fitted, network=network), None
+        try:
+            if isinstance(network, Network) and self.n_places:
+                places = self._places(positions, session.plan)
+            lesson = Distillation(self.objective, positions, size=size, n_epochs=self.n_epochs, places=places)
+        except KeyboardInterrupt:
+            if world_size() > 1:  # the second Ctrl-C: the first would have waited for the others
+                raise
+            warn(
+                "Training was interrupted before its first epoch: the layout is kept, but the network has not learned "
+                "it.",
+                TrainingWarning,
+            )
+            return replace(fitted, placement="refined", history=replace(fitted.history, complete=False))
+        if isinstance(network, Network) and places is not None:
             network.choose_among(places.to(session.plan.device), session.plan.generator)
         elif isinstance(network, Network):  # its first weights draw a map of a size of about 1
             with torch.no_grad():
                 network.readout.weight.mul_(size)
-        lesson = Distillation(self.objective, positions, size=size, n_epochs=self.n_epochs, places=places)
-        fitted = replace(fitted, network=network)
         history = session.train(fitted, lesson.loss, stage=number, number=1, n_epochs=self.n_epochs, refined=True)
         if isinstance(network, Network) and self.n_places:
             network.sharpen(SHARPER)
