@@ -163,6 +163,7 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             network=network,
             perplexity=objective.perplexity,
             exemplars=exemplars,
+            row_counts=(plan.n_rows,),
         )
         with checkpoint or nullcontext(), closing(store):
             session = Session(plan, store, checkpoint, resumed)
