@@ -6,7 +6,7 @@ import base64
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.validation import check_is_fitted
+from tsee.scikit import check_is_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

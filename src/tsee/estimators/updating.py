@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from tsee.affinities import Affinities
@@ -35,6 +34,7 @@ from tsee.neighbors import build_index
 from tsee.networks import Network, folded
 from tsee.objectives import Sampled
 from tsee.preprocessing import Inputs
+from tsee.scikit import check_is_fitted
 from tsee.training.checkpoint import Checkpoint, data_digest
 from tsee.training.growing import Grow
 from tsee.training.plan import Plan

@@ -7,7 +7,6 @@ import torch
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
-from scipy.stats import qmc
 from torch import Tensor
 
 from tsee.affinities import Affinities
@@ -145,6 +144,8 @@ def _groups(positions: np.ndarray) -> np.ndarray:
 
 def _free_place(taken: np.ndarray, outline: np.ndarray, positions: Tensor, kin: Tensor) -> np.ndarray:
     """The place nearest to its kin at which a group comes near to no more others than it must."""
+    from scipy.stats import qmc  # here: its import takes a good part of the time of importing tsee
+
     radius = float(np.sqrt(np.square(outline).sum(1).max()))
     low, high = taken.min(0) - radius, taken.max(0) + radius
     tried = low + (high - low) * qmc.Sobol(taken.shape[1], seed=0).random(TRIED)  # (tried, h)
