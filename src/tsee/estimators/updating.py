@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from tsee.data import blocks, check_rows
 from tsee.distributed import all_agree, all_offset, watched_peers, world_size
 from tsee.estimators.checks import check_parameters
 from tsee.estimators.parameters import NOT_LEARNED
+from tsee.estimators.starting import map_digest
 from tsee.exceptions import ModelError
 from tsee.exemplars import Exemplars, choose_points, take
 from tsee.files.rows import Rows
@@ -169,7 +169,7 @@ class Updated:
         start, n_new = all_offset(rows.shape[0])
         all_agree(
             {
-                "the model": _digest(before),
+                "the model": map_digest(before),
                 "the 'hold' parameter": hold,
                 "the 'forget' parameter": None if forget is None else np.asarray(forget).tolist(),
             }
@@ -297,21 +297,11 @@ class Updated:
             "estimator": type(self).__name__,
             "n_features": rows.shape[1],
             "data": data_digest(rows, np.zeros(rows.shape[1])),
-            "model": _digest(before),
+            "model": map_digest(before),
             "hold": hold,
             "forget": None if forget is None else np.asarray(forget).tolist(),
         }
         return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
-
-
-def _digest(fitted: FittedMap) -> str:
-    """Tells a map from another one."""
-    exemplars = fitted.exemplars
-    assert exemplars is not None
-    assert exemplars.positions is not None
-    digest = hashlib.sha256(exemplars.positions.numpy().tobytes())
-    digest.update(exemplars.inputs.numpy().tobytes())
-    return digest.hexdigest()[:16]
 
 
 def _continued(before: History, after: History) -> History:
