@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 import tsee.threads  # noqa: F401 - forked processes are safe from here on
@@ -24,6 +23,7 @@ from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
 from tsee.placement.refined import refined_positions
 from tsee.preprocessing import Inputs, Preprocessing
+from tsee.scikit import check_is_fitted
 from tsee.versions import Update, counted_rows
 
 __all__ = ["FittedMap", "History", "Placement", "fitted_map", "place_rows"]

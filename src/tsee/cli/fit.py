@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsee.cli.group import INTERRUPTED, noticing_interrupts
-from tsee.cli.options import METHODS, PATH, Reporter, data_argument, output_option, read_options, reporting_options
+from tsee.cli.options import PATH, Reporter, data_argument, output_option, read_options, reporting_options
 from tsee.cli.parameters import ParameterCommand, make_estimator
+from tsee.words import METHODS
 
 if TYPE_CHECKING:
     from tsee.serving import ReadOptions
@@ -25,8 +26,8 @@ __all__ = ["check_resume", "fit", "share_of_rows"]
 @output_option("MODEL", "Folder for the model; a model that is there is replaced.")
 @click.option(
     "--method",
-    type=click.Choice(METHODS, case_sensitive=False),
-    default=METHODS[0],
+    type=click.Choice(list(METHODS), case_sensitive=False),
+    default="dt-see",
     show_default=True,
     help="Method, by its name in the paper.",
 )

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from tsee.batches import steps_per_epoch
@@ -29,6 +28,7 @@ from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.placement.given import given_positions
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
+from tsee.scikit import check_is_fitted
 from tsee.training.plan import FEWEST_EPOCHS, MAX_EPOCHS, Plan, resolve_batch_size, resolve_perplexity
 from tsee.training.stages import Distill, LayOut, Stage, is_dense
 

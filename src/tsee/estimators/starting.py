@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
 from tsee.data import dense
@@ -59,13 +58,12 @@ def starting_map(start: Any, n_components: int) -> FittedMap | None:
         saved = read_model(start)
         other = FittedMap.from_tensors(saved.config, saved.tensors)
     else:
-        try:
-            other = fitted_map(start)
-        except NotFittedError:
+        if not isinstance(start, FittedMap) and not hasattr(start, "map_"):
             raise ValueError(
                 "The 'start' parameter is an estimator that is not fitted: fit it. If this is a clone, which forgets "
                 "the map of an estimator, pass start=other.map_ or the path of a model instead."
-            ) from None
+            )
+        other = fitted_map(start)
     if other.exemplars is None or other.exemplars.positions is None:
         raise ValueError(
             f"The 'start' parameter is a {other.method}, which has no exemplars: start from DtSEE or HotSEE."

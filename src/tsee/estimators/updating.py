@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from tsee.affinities import Affinities
@@ -29,12 +28,12 @@ from tsee.growing.forgetting import check_forget, forget_rows
 from tsee.growing.kinds import are_new_kind
 from tsee.growing.lesson import GrownNeighborhoods, GrownRows, Outside, find_neighbors, share_of
 from tsee.growing.reference import grown_reference
-from tsee.growing.room import starting_positions
 from tsee.metric import PRECOMPUTED
 from tsee.neighbors import build_index
 from tsee.networks import Network, folded
 from tsee.objectives import Sampled
 from tsee.preprocessing import Inputs
+from tsee.scikit import check_is_fitted
 from tsee.training.checkpoint import Checkpoint, data_digest
 from tsee.training.growing import Grow
 from tsee.training.plan import Plan
@@ -160,6 +159,8 @@ class Updated:
 
     def _grown(self: Any, rows: Any, hold: float, forget: int | np.ndarray | None) -> FittedMap:
         """The map with new rows. A collective."""
+        from tsee.growing.room import starting_positions  # imports more of scipy than a fit needs
+
         before: FittedMap = self.map_
         base = forget_rows(before, forget, least=10)
         old = base.exemplars

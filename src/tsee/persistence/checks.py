@@ -15,9 +15,9 @@ from torch import Tensor
 
 from tsee.fitted import METHODS, NETWORKS, PLACEMENTS
 from tsee.metric import METRICS, PRECOMPUTED, compares_features
-from tsee.networks import ACTIVATIONS, NORMALIZATIONS
 from tsee.values import is_count, is_list_of, is_number, is_text, need
 from tsee.versions import check_updates
+from tsee.words import ACTIVATIONS, NORMALIZATIONS
 
 __all__ = ["check_model"]
 
