@@ -101,6 +101,9 @@ class FittedMap:
     row_counts: tuple[int, ...] = ()
     updates: tuple[Update, ...] = ()
 
+    def __sklearn_clone__(self) -> FittedMap:  # it never changes, and a parameter may be one
+        return self
+
     def place(self, X: Any, how: str | None = None) -> np.ndarray:
         """The positions of rows on the map; each is independent of the other rows.
 
