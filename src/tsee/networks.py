@@ -12,7 +12,6 @@ from tsee.exceptions import ModelError
 
 __all__ = [
     "ACTIVATIONS",
-    "NORMALIZATIONS",
     "DeepNetwork",
     "FlatteningNetwork",
     "HighOrderNetwork",
@@ -29,7 +28,6 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,
     "sigmoid": nn.Sigmoid,
 }
-NORMALIZATIONS = ("layer", "batch", None)
 # Of the weights that pt-SNE's published network starts from. With torch's, which are much smaller, layers of sigmoids,
 # which are flat, pass on next to nothing.
 PUBLISHED_DEVIATION = 0.1

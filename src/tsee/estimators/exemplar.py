@@ -8,18 +8,15 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from tsee.batches import steps_per_epoch
-from tsee.data import check_rows
 from tsee.estimators.automatic import (
     AUTO_POINTS,
     LAYOUT_EXAGGERATION,
     LAYOUT_NEIGHBORS,
     PERPLEXITY,
     falling_perplexity,
-    more_places,
     n_places,
     n_points,
     n_seen,
@@ -28,10 +25,12 @@ from tsee.estimators.automatic import (
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.estimators.properties import ExemplarProperties
+from tsee.estimators.starting import LEAST_WEIGHT, Started
 from tsee.estimators.updating import Updated
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
 from tsee.labels import Labels
+from tsee.layout import Guide
 from tsee.metric import PRECOMPUTED, check_distances, compares_features, metric_of
 from tsee.neighbors import GivenIndex, GivenNeighbors
 from tsee.networks import NoNetwork, put_before
@@ -39,6 +38,7 @@ from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.placement.given import given_positions
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
+from tsee.scikit import check_is_fitted
 from tsee.training.plan import AUTO_STEPS, FEWEST_EPOCHS, MAX_EPOCHS, Plan, resolve_batch_size, resolve_perplexity
 from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
@@ -61,7 +61,7 @@ SECOND_EPOCHS = 4
 PLACES_STEPS = 2700
 
 
-class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
+class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, ParametricMap):
     """Keeps the probabilities of neighboring the exemplars (equations 8 to 12)."""
 
     _n_batches = 32
@@ -80,6 +80,7 @@ class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
     global_weight: float
     supervised: float
     max_memory: float | None
+    start: Any
     placement: Literal["refined", "forward"] | None
     n_neighbors: int | None
     n_noise: int
@@ -185,7 +186,7 @@ class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
         if neighbors is None:
             return super().transform(X)
         check_is_fitted(self)
-        n_rows = check_rows(self, X, reset=False).shape[0]
+        n_rows = self._check_new(X).shape[0]
         return given_positions(self._fitted_exemplars, neighbors, n_rows).numpy()
 
     def _start_network(self, inputs: Inputs, plan: Plan) -> nn.Module:
@@ -314,10 +315,6 @@ class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
         automatic = min(n_candidates, math.ceil(LAYOUT_NEIGHBORS * perplexity))
         return perplexity, automatic if self.n_neighbors is None else n_candidates
 
-    def _more_places(self, n_exemplars: int) -> int:
-        """How many places are added for new exemplars of a new kind."""
-        return more_places(n_exemplars)
-
     def _n_seen(self, n_inputs: int) -> int:
         # The full form compares rows with all exemplars in every batch, so it keeps all their inputs. The offset of a
         # projection goes into the bias of a hidden layer.
@@ -342,15 +339,16 @@ class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
         wanted = bool(self.refinement) and self.contrast == "sampled"
         return wanted and exemplars.indices is not None and len(exemplars) >= MIN_REFINED
 
-    def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
+    def _stages(self, objective: Objective, plan: Plan, guide: Guide | None) -> Sequence[Stage]:
         if not isinstance(objective, Sampled) or not self._is_refined(objective.neighborhoods.exemplars):
-            return super()._stages(objective, plan)
-        weight = float(self.global_weight)
+            return super()._stages(objective, plan, guide)
+        weight = max(float(self.global_weight), 0 if guide is None else LEAST_WEIGHT)
         layout = LayOut(
             objective,
             n_iterations=self.refinement,
             pull=weight / (1 - weight) if weight < 1 else math.inf,
             exaggeration=LAYOUT_EXAGGERATION if self.exaggeration is None else self.exaggeration,
+            guide=guide,
         )
         if self.metric == PRECOMPUTED:  # there is no network
             return [layout]
@@ -397,4 +395,4 @@ class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
         array([1., 1., 1.], dtype=float32)
         """
         check_is_fitted(self)
-        return self.map_.novelty(check_rows(self, X, reset=False))
+        return self.map_.novelty(self._check_new(X))

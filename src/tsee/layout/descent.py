@@ -13,6 +13,7 @@ over all pairs, the repulsion, and the pull, in which s counts as a constant.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -24,7 +25,7 @@ from tsee.layout.repulsion import Repulsion
 from tsee.layout.shape import turned
 from tsee.values import need
 
-__all__ = ["Descent", "lay_out"]
+__all__ = ["Descent", "Guide", "lay_out"]
 
 # The usual gradient descent of t-SNE: momentum, and a gain for each coordinate that grows while it keeps its direction.
 MOMENTUM, LAST_MOMENTUM = 0.8, 0.965
@@ -39,6 +40,37 @@ LOWERED = (1 / 7, 3 / 7)
 NOISE = 1e-2
 # The largest pull, so that a step does not go beyond its target. More would change the map no more.
 MOST_PULL = 0.5
+
+
+@dataclass(frozen=True)
+class Guide:
+    """Another map that takes the place of the large shape.
+
+    Attributes
+    ----------
+    positions : Tensor of shape (n, h)
+        Where rows would be there.
+    weights : Tensor of shape (n,)
+        How much each of them is drawn there, from 0 to 1.
+    """
+
+    positions: Tensor
+    weights: Tensor
+
+    @property
+    def shape(self) -> Tensor:
+        """The positions, centered, with a mean squared length of 1."""
+        centered = self.positions - self.positions.mean(0)
+        return centered / centered.square().sum(1).mean().sqrt().clamp_min(1e-12)
+
+    def aligned(self, positions: Tensor) -> Tensor:
+        """Positions of the rows, shifted and turned so that those that are drawn lie as near as possible to the map."""
+        weights = self.weights[:, None].double() + 1e-6
+        total = weights.sum()
+        here, there = positions.double(), self.positions.double()
+        middle, anchor = (weights * here).sum(0) / total, (weights * there).sum(0) / total
+        left, _, right = torch.linalg.svd((weights * (here - middle)).T @ (there - anchor))
+        return ((here - middle) @ (left @ right) + anchor).float()
 
 
 class Descent:
@@ -57,6 +89,8 @@ class Descent:
         The factor c on the pull to the large shape.
     n_iterations : int
         Steps of gradient descent.
+    weights : Tensor of shape (n,), optional
+        The share of the pull that each of them feels; 1 unless given.
     exaggeration : float
         The factor a on the attraction at the end.
     alone : bool
@@ -76,6 +110,7 @@ class Descent:
         *,
         pull: float,
         n_iterations: int,
+        weights: Tensor | None = None,
         exaggeration: float = 1.0,
         alone: bool = False,
     ) -> None:
@@ -84,6 +119,7 @@ class Descent:
         number, n_processes = (0, 1) if alone else (rank(), world_size())
         self.alone = n_processes == 1
         self.own = slice(number * n // n_processes, (number + 1) * n // n_processes)
+        self.weights = None if weights is None else weights[self.own, None]
         self.attraction, self.repulsion = Attraction(affinities, own=self.own), Repulsion()
         self.rates = 1 / self.attraction.totals.clamp_min(1 / n)[:, None]
         self.done = 0
@@ -100,7 +136,10 @@ class Descent:
         gradient = self.attraction(positions).mul_(at).sub_(forces, alpha=1 / normalizer)
         squared_size = float(positions.square().sum(1).mean().clamp_min(1e-12))
         strength = min(self.pull / squared_size, MOST_PULL * at) / n
-        gradient.add_(positions[own], alpha=strength).sub_(self.shape[own], alpha=strength * squared_size**0.5)
+        if self.weights is None:
+            gradient.add_(positions[own], alpha=strength).sub_(self.shape[own], alpha=strength * squared_size**0.5)
+        else:
+            gradient.add_((positions[own] - squared_size**0.5 * self.shape[own]).mul_(self.weights), alpha=strength)
         turning = gradient * self.velocity < 0
         self.gains = torch.where(turning, self.gains + GAIN_UP, self.gains * GAIN_DOWN).clamp_min_(LEAST_GAIN)
         momentum = LAST_MOMENTUM if last else MOMENTUM
