@@ -64,13 +64,15 @@ class Guide:
         return centered / centered.square().sum(1).mean().sqrt().clamp_min(1e-12)
 
     def aligned(self, positions: Tensor) -> Tensor:
-        """Positions of the rows, shifted and turned so that those that are drawn lie as near as possible to the map."""
+        """Positions of the rows, shifted, turned and scaled so that those drawn lie as near as possible to the map."""
         weights = self.weights[:, None].double() + 1e-6
         total = weights.sum()
         here, there = positions.double(), self.positions.double()
         middle, anchor = (weights * here).sum(0) / total, (weights * there).sum(0) / total
-        left, _, right = torch.linalg.svd((weights * (here - middle)).T @ (there - anchor))
-        return ((here - middle) @ (left @ right) + anchor).float()
+        left, sizes, right = torch.linalg.svd((weights * (here - middle)).T @ (there - anchor))
+        # A layout grows with its rows. Where hardly any row is drawn, its size is its own.
+        scale = sizes.sum() / (weights * (here - middle).square()).sum().clamp_min(1e-30)
+        return ((here - middle) @ (left @ right) * scale.clamp(0.5, 2) + anchor).float()
 
 
 class Descent:
