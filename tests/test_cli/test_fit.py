@@ -21,9 +21,9 @@ from sklearn.neighbors import kneighbors_graph
 
 import tsee
 import tsee.estimators
-from tsee.cli.options import METHODS
 from tsee.cli.parameters import make_estimator
 from tsee.estimators.parameters import PARAMETERS
+from tsee.words import METHODS
 
 
 @pytest.mark.parametrize("extension", [".csv", ".parquet", ".npy", ".h5ad"])
@@ -105,6 +105,7 @@ VALUES = {
     "exemplars": "centers",
     "activation": "tanh",
     "checkpoint": "state",
+    "start": "model",
     "standardize": "true",
     "metric": "cosine",
 }

@@ -76,6 +76,11 @@ default="euclidean"
         rows need none. Where some are unknown, known ones spread along neighbors. Judge such a map by rows that were
         held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not for the "full"
         contrast.
+    start : path, fitted estimator, FittedMap or None, default=None
+        Another map, of last month or of another donor, that takes the place of the large shape: rows start
+        where they would be placed on it and are drawn there, with a ``global_weight`` of at least 0.75, except
+        for rows that are new to it. Both maps then lie alike. Features are matched by name; what is missing is
+        said. The fitted model does not need it.
     placement : {"refined", "forward"} or None, default=None
         How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest
         exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars were
@@ -178,6 +183,11 @@ default="euclidean"
         Their positions.
     placement_ : str
         What ``placement=None`` stands for.
+    update_ : Update
+        What the last update did: how many rows were placed or became exemplars, and how far old ones moved. It does not
+        exist before the first update.
+    versions_ : ndarray of shape (n_samples,)
+        Which version each row of ``embedding_`` came with: 0 for ``fit``, 1 for the first update, and so on.
 
     Examples
     --------
@@ -209,6 +219,7 @@ default="euclidean"
         refinement: int = 420,
         global_weight: float = 0.25,
         supervised: float = 0.0,
+        start: Any = None,
         placement: Literal["refined", "forward"] | None = None,
         n_neighbors: int | None = None,
         n_noise: int = 100,
@@ -242,6 +253,7 @@ default="euclidean"
         self.refinement = refinement
         self.global_weight = global_weight
         self.supervised = supervised
+        self.start = start
         self.placement = placement
         self.n_neighbors = n_neighbors
         self.n_noise = n_noise

@@ -15,15 +15,16 @@ import torch
 from torch import Tensor, nn
 
 from tsee.batches import Batch, Store
-from tsee.distributed import all_interrupted, all_sum, broadcast, rank, world_size
+from tsee.distributed import all_interrupted, all_sum, rank, world_size
 from tsee.exceptions import TrainingWarning, warn
 from tsee.exemplars import choose_centers
-from tsee.fitted import FittedMap, History
-from tsee.layout import large_shape, lay_out
+from tsee.fitted import FittedMap, History, Placement
+from tsee.layout import Guide, large_shape, lay_out
 from tsee.networks import FlatteningNetwork, Network
 from tsee.objectives import Distillation, Objective, Sampled
 from tsee.progress import progress_bar
 from tsee.training.checkpoint import Checkpoint, State
+from tsee.training.found import laid_out
 from tsee.training.loop import Loss, train
 from tsee.training.optimizers import check_like, make_optimizer
 from tsee.training.plan import Plan
@@ -187,12 +188,15 @@ class LayOut:
         How much the large shape holds them.
     exaggeration : float
         The factor on the attraction at the end.
+    guide : Guide or None
+        Another map that takes the place of the large shape.
     """
 
     objective: Sampled
     n_iterations: int
     pull: float
     exaggeration: float = 1.0
+    guide: Guide | None = None
 
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
         assert fitted.exemplars is not None
@@ -200,31 +204,21 @@ class LayOut:
         neighbors = self.objective.neighborhoods.of_exemplars()
         positions, complete = inputs.new_zeros(len(inputs), fitted.n_components), True
         if rank() == 0:
-            shape = large_shape(inputs, fitted.n_components, fitted.exemplars.metric)
+            guide = self.guide
+            shape = large_shape(inputs, fitted.n_components, fitted.exemplars.metric) if guide is None else guide.shape
             with progress_bar(self.n_iterations, "layout", "step", verbose=plan.verbose) as bar:
                 positions, complete = lay_out(
                     shape,
                     neighbors,
                     pull=self.pull,
                     n_iterations=self.n_iterations,
+                    weights=None if guide is None else guide.weights,
                     exaggeration=self.exaggeration,
                     progress=lambda done: bar.update(),
                 )
-        positions, complete = broadcast(positions), bool(broadcast(torch.tensor(float(complete))))
-        if not complete:
-            warn(
-                "The layout was interrupted: the positions found until then are kept, but the network has not learned "
-                "them.",
-                TrainingWarning,
-            )
-        if fitted.exemplars.neighbors is None:  # rows that are equal may have been given different ones
-            positions = same_for_equal(inputs, positions)
-        return replace(
-            fitted,
-            exemplars=replace(fitted.exemplars, positions=positions),
-            placement="refined" if not complete or is_dense(plan.n_rows, len(inputs)) else "forward",
-            history=replace(fitted.history, complete=complete),
-        )
+            positions = positions if guide is None else guide.aligned(positions)
+        placement: Placement = "refined" if is_dense(plan.n_rows, len(inputs)) else "forward"
+        return laid_out(replace(fitted, placement=placement), positions, complete=complete)
 
 
 @dataclass(frozen=True)
@@ -238,21 +232,30 @@ class Distill:
     n_epochs : int
     n_places : int
         How many places of the layout the network chooses among; 0 leaves the network as it is.
+    fresh : Tensor or None
+        If given, the network has learned before and goes on from there; ``n_places`` are then added
+        among the exemplars of these numbers.
     """
 
     objective: Sampled
     n_epochs: int
     n_places: int = 0
+    fresh: Tensor | None = None
 
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
         assert fitted.exemplars is not None
         assert fitted.exemplars.positions is not None
         network, positions = _flat(fitted.network), fitted.exemplars.positions
         size = max(float(positions.square().sum(1).mean().sqrt()), 1e-6)
-        fitted, places = replace(fitted, network=network), None
+        fitted, places, plan = replace(fitted, network=network), None, session.plan
         try:
-            if isinstance(network, Network) and self.n_places:
-                places = self._places(positions, session.plan)
+            if self.fresh is not None and isinstance(network, Network) and network.n_places:
+                network.sharpen(1 / SHARPER)
+                if self.n_places:
+                    network.add_places(self._places(positions[self.fresh], plan), plan.generator)
+                places = network.readout.weight.detach().T.cpu().clone()
+            elif isinstance(network, Network) and self.n_places:
+                places = self._places(positions, plan)
             lesson = Distillation(self.objective, positions, size=size, n_epochs=self.n_epochs, places=places)
         except KeyboardInterrupt:
             if world_size() > 1:  # the second Ctrl-C: the first would have waited for the others
@@ -263,13 +266,13 @@ class Distill:
                 TrainingWarning,
             )
             return replace(fitted, placement="refined", history=replace(fitted.history, complete=False))
-        if isinstance(network, Network) and places is not None:
-            network.choose_among(places.to(session.plan.device), session.plan.generator)
-        elif isinstance(network, Network):  # its first weights draw a map of a size of about 1
+        if self.fresh is None and isinstance(network, Network) and places is not None:
+            network.choose_among(places.to(plan.device), plan.generator)
+        elif self.fresh is None and isinstance(network, Network):  # its first weights draw a map of a size of about 1
             with torch.no_grad():
                 network.readout.weight.mul_(size)
         history = session.train(fitted, lesson.loss, stage=number, number=1, n_epochs=self.n_epochs, refined=True)
-        if isinstance(network, Network) and self.n_places:
+        if places is not None and isinstance(network, Network):
             network.sharpen(SHARPER)
         return replace(fitted, history=history)
 
@@ -329,15 +332,6 @@ def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> Fitted
 
 def _flat(network: nn.Module) -> nn.Module:
     return network.flat() if isinstance(network, FlatteningNetwork) else network
-
-
-def same_for_equal(inputs: Tensor, positions: Tensor) -> Tensor:
-    """Positions in which equal inputs share the mean of their positions."""
-    distinct, group = torch.unique(inputs, dim=0, return_inverse=True)
-    if len(distinct) == len(inputs):
-        return positions
-    sums = positions.new_zeros(len(distinct), positions.shape[1]).index_add_(0, group, positions)
-    return (sums / torch.bincount(group)[:, None])[group]
 
 
 @contextmanager
