@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from reproduction.experiments import MEASURES, Catalog, Experiment, Table, matches
-from reproduction.runner import SPEED_QUANTITIES, read_result
+from reproduction.runner import SPEED_QUANTITIES, is_short, read_result
 
-__all__ = ["NOT_RUN", "Cell", "Verdict", "cells", "collect_records", "is_short", "judge", "number_keys", "value_at"]
+__all__ = ["NOT_RUN", "Cell", "Verdict", "cells", "collect_records", "judge", "number_keys", "value_at"]
 
 MISSING = "–"
 AGREES, BETTER, PARTLY, DIFFERS = "holds", "better", "holds in part", "does not hold"
-NOT_RUN, UNDECIDED = "not run", "undecided"
+NOT_RUN, SO_FAR = "not run", "so far"
 
 
 class Verdict(NamedTuple):
@@ -59,11 +59,6 @@ def collect_records(catalog: Catalog, experiment: Experiment, *, faithful: bool 
                     value = None if value is None else value[str(key)]
                 records.append({**run.settings, "measure": measure, **keys, "value": value, "short": short})
     return records
-
-
-def is_short(result: Table) -> bool:
-    """Whether a time limit ended a run while its loss still fell."""
-    return bool(result.get("training", {}).get("ended by") == "time")
 
 
 def number_keys(measure: str, options: Table) -> Iterator[Table]:
@@ -125,16 +120,24 @@ def judge(catalog: Catalog, experiment: Experiment, records: list[Table], claim:
     verdict = CHECKS[claim["check"]](catalog, experiment, claim, present)
     if verdict.word == MISSING:
         return verdict._replace(word=NOT_RUN)
-    # A spread says nothing until all values are known.
-    if present != sides and claim["check"] in ("range", "steadier"):
+    # A spread says nothing until all values are known; two spreads can be compared if the same are known of both.
+    if present != sides and (claim["check"] == "range" or (claim["check"] == "steadier" and not _alike(present))):
         return verdict._replace(word=NOT_RUN)
     short = any(record.get("short") for side in present for record in side)
-    if short and verdict.word in (PARTLY, DIFFERS):
-        return verdict._replace(word=UNDECIDED)
-    return verdict._replace(word=f"{verdict.word} so far") if short or present != sides else verdict
+    return verdict._replace(word=f"{verdict.word} {SO_FAR}") if short or present != sides else verdict
 
 
 Sides = list[list[Table]]
+
+
+def _alike(sides: Sides) -> bool:
+    """Whether all methods are known for the same data, batch sizes and perplexities."""
+    known: dict[str, set[tuple[Any, ...]]] = {}
+    for record in itertools.chain.from_iterable(sides):
+        keys = tuple(record.get(key) for key in ("data", "batch_size", "perplexity"))
+        known.setdefault(record["method"], set()).add(keys)
+    first, *others = known.values()
+    return all(other == first for other in others)
 
 
 def _below(catalog: Catalog, experiment: Experiment, claim: Table, sides: Sides) -> Verdict:

@@ -1,11 +1,17 @@
 """The paper's own method: its settings, and how long it trains.
 
 The paper does not say how long it trains. A run here trains as long as its loss still falls, within a time limit: it
-ends when the mean loss of the last epochs is hardly below the mean loss of as many epochs before them.
+ends when the mean loss of the last epochs is hardly below the mean loss of as many epochs before them. A run that the
+limit has ended goes on from there when it is given more time.
+
+Where the processor is faster with it, the hidden layers are multiplied in bfloat16 (8 significant bits), and all else
+is in float32. A batch then takes a third of the time, with as many evaluations of the loss: after 4 epochs on 12,000
+rows of MNIST, batches and exemplars of 1,000, dt-SEE's loss is 1.829 instead of 1.818, hot-SEE's 2.071, not 2.073.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import time
@@ -20,17 +26,19 @@ import torch
 from tsee.estimators import METHODS
 from tsee.estimators.paper import PAPER
 from tsee.fitted import FittedMap
+from tsee.networks import Network
+from tsee.training.checkpoint import State
 from tsee.training.plan import Plan
 from tsee.training.run import Run as Training
-from tsee.training.stages import Session, Stage
+from tsee.training.stages import Session, Stage, has_bfloat16
 
-__all__ = ["ARM", "Rule", "faithful_estimator", "faithful_settings"]
+__all__ = ["ARM", "Rule", "faithful_estimator", "faithful_settings", "last_fall"]
 
 # The value of the setting "arm" of such a run.
 ARM = "paper"
 # More epochs than any run takes: the rule ends it.
 EPOCHS = 10_000
-# Seconds between two notes of the time that a run has taken, so that it can be resumed.
+# Seconds between two notes of the time that a run has taken and of its loss, so that it can be resumed.
 INTERVAL = 10.0
 
 
@@ -59,7 +67,7 @@ class Rule:
     fall : float
         The share by which they must be lower for training to go on.
     note : path, optional
-        A file that keeps the time that was taken, for a run that is resumed.
+        A file that keeps the time that was taken and the course of the loss, for a run that is resumed.
 
     Attributes
     ----------
@@ -67,6 +75,10 @@ class Rule:
         What ended training.
     steps : int
         The batches that were trained on.
+    quick : bool
+        Whether the hidden layers were multiplied in bfloat16.
+    course : list of (float, float)
+        The course of the loss: the minutes taken, and the mean loss of the batches since the entry before.
     """
 
     minutes: float
@@ -76,14 +88,18 @@ class Rule:
     note: Path | None = None
     reason: str | None = None
     steps: int = 0
+    quick: bool = False
+    course: list[tuple[float, float]] = field(default_factory=list)
     _before: float = field(default=0.0, init=False)
     _start: float = field(default=math.nan, init=False)
-    _noted: float = field(default=0.0, init=False)
+    _noted: tuple[float, int, float] = field(default=(0.0, -1, 0.0), init=False)  # seconds, steps, sum of losses
 
     def start(self) -> None:
         """Training begins, or goes on."""
         if self.note is not None and self.note.exists():
-            self._before = float(self.note.read_text())
+            noted = json.loads(self.note.read_text())
+            self._before = noted["seconds"]
+            self.course = [(minutes, loss) for minutes, loss in noted["course"]]
         self._start = time.process_time()
 
     @property
@@ -94,13 +110,23 @@ class Rule:
     def watch(self, training: Training) -> None:
         """Called after each step; ends training by a KeyboardInterrupt, which keeps what was learned."""
         self.steps = training.steps_done
+        # The losses of the batches, each of about the same number of rows.
+        losses = (math.fsum(training.loss) + training.loss_sum / training.n_rows) * training.n_steps
+        if self._noted[1] < 0:
+            self._noted = (self._before, self.steps, losses)
         if training.step == 0 and not self.falls(training.loss, training.n_steps):
             self.reason = "loss"
         elif self.seconds > 60 * self.minutes:
             self.reason = "time"
-        if self.note is not None and self.seconds - self._noted > INTERVAL:
-            self._noted = self.seconds
-            self.note.write_text(f"{self.seconds:.1f}")
+        seconds, steps, sum_before = self._noted
+        if self.reason is not None or self.seconds - seconds > INTERVAL:
+            if self.steps > steps:
+                mean = (losses - sum_before) / (self.steps - steps)
+                self.course.append((round(self.seconds / 60, 2), round(mean, 4)))
+            self._noted = (self.seconds, self.steps, losses)
+            if self.note is not None:
+                self.note.parent.mkdir(parents=True, exist_ok=True)
+                self.note.write_text(json.dumps({"seconds": round(self.seconds, 1), "course": self.course}))
         if self.reason is not None:
             raise KeyboardInterrupt
 
@@ -115,7 +141,9 @@ class Rule:
             "minutes": round(self.seconds / 60, 1),
             "limit": self.minutes,
             "steps": self.steps,
+            "products": "bfloat16" if self.quick else "float32",
             "losses": [round(loss, 4) for loss in losses],
+            "course": [list(entry) for entry in self.course],
         }
 
     def falls(self, losses: Sequence[float], n_steps: int) -> bool:
@@ -127,6 +155,20 @@ class Rule:
         return before - last > self.fall * abs(before)
 
 
+def last_fall(training: dict[str, Any]) -> float | None:
+    """The share by which the loss of the last quarter of a run's time is below the loss of the quarter before it.
+
+    None if the run has no loss for one of them.
+    """
+    course: list[tuple[float, float]] = training.get("course", [])
+    end = course[-1][0] if course else 0.0
+    before = [loss for minutes, loss in course if end / 2 < minutes <= 0.75 * end]
+    last = [loss for minutes, loss in course if minutes > 0.75 * end]
+    if not before or not last:
+        return None
+    return 1 - statistics.fmean(last) / statistics.fmean(before)
+
+
 @dataclass(frozen=True)
 class _Watched:
     """A stage of training that a rule may end."""
@@ -135,8 +177,19 @@ class _Watched:
     rule: Rule
 
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
+        def watch(training: Training) -> None:
+            try:
+                self.rule.watch(training)
+            except KeyboardInterrupt:
+                if session.checkpoint is not None:  # more time may be given to it later
+                    session.checkpoint.write(State(number, training.state(), fitted.history))
+                raise
+
+        for part in fitted.network.modules():
+            if isinstance(part, Network):
+                part.quick = self.rule.quick = has_bfloat16(session.plan.device)
         self.rule.start()
-        return self.stage.run(fitted, number, replace(session, watch=self.rule.watch))
+        return self.stage.run(fitted, number, replace(session, watch=watch))
 
 
 def faithful_estimator(method: str, parameters: dict[str, Any], rule: Rule) -> Any:

@@ -10,23 +10,23 @@ from reproduction.claims import (
     MISSING,
     NOT_RUN,
     PARTLY,
-    UNDECIDED,
+    SO_FAR,
     Cell,
     cells,
     collect_records,
-    is_short,
     judge,
 )
 from reproduction.experiments import Catalog, Experiment, Table
+from reproduction.faithful import last_fall
 from reproduction.figures import draw
-from reproduction.runner import read_result
+from reproduction.runner import is_short, read_result
 
 __all__ = ["write_report"]
 
 Records = dict[str, list[Table]]
 PAGE = "reproduction.md"
 PICTURES = "reproduction"
-UNFINISHED = "Its runs were cut short: more time may change this."
+UNFINISHED = "More time may change this."
 
 
 def write_report(catalog: Catalog, docs: Path) -> Path:
@@ -83,9 +83,9 @@ def _counts(catalog: Catalog) -> Iterator[str]:
     yield ""
     yield "`make reproduce` runs the experiments of the recipe that have no result yet and writes this page. `python -m"
     yield "reproduction all --paper` runs those of the paper's method: a run takes up to an hour, `--minutes` limits"
-    yield "it, and the same command resumes a run that was stopped. `python -m reproduction report` only writes the"
-    yield "page, from the files in `reproduction/results/`. The paper's numbers and claims are in"
-    yield "`reproduction/experiments/`."
+    yield "it, and the same command resumes a run that was stopped, and with more minutes one that its limit has ended."
+    yield "`python -m reproduction report` only writes the page, from the files in `reproduction/results/`. The paper's"
+    yield "numbers and claims are in `reproduction/experiments/`."
     yield ""
 
 
@@ -97,6 +97,23 @@ def _cut_short(results: list[Table]) -> str:
     low, high = f"{min(limits):g}", f"{max(limits):g}"
     span = low if low == high else f"{low} to {high}"
     return f" A time limit of {span} min of the processor ended {len(limits)} of them while the loss still fell."
+
+
+def _still_falling(catalog: Catalog, experiment: Experiment) -> Iterator[str]:
+    """How much the loss still fell of each run that a time limit ended."""
+    parts = []
+    for run in experiment.faithful:
+        result = read_result(catalog, run)
+        if result is None or not is_short(result):
+            continue
+        training = result["training"]
+        fall = last_fall(training)
+        shown = "" if fall is None else f", {100 * fall:.1f} %"
+        parts.append(f"{catalog.label(experiment, run)}: {_count(training['steps'], 'batch', 'batches')}{shown}")
+    if parts:
+        yield "\\* A time limit ended these runs. The share is how far the loss of the last quarter of the time was"
+        yield f"below that of the quarter before. {'; '.join(parts)}."
+        yield ""
 
 
 def _summary(catalog: Catalog, recipe: Records, faithful: Records) -> Iterator[str]:
@@ -118,17 +135,17 @@ def _summary(catalog: Catalog, recipe: Records, faithful: Records) -> Iterator[s
             shown = ["", ""] if own else [theirs.ours, theirs.word if theirs.word == NOT_RUN else f"**{theirs.word}**"]
             yield _row([claim["text"], link, ours.paper, *shown, ours.ours, f"**{ours.word}**"])
             for verdict, key, who in judged:
-                short = UNFINISHED if verdict.word == UNDECIDED else None
+                short = UNFINISHED if verdict.word.endswith(SO_FAR) else None
                 why = " ".join(text for text in (claim.get(key), short) if text)
-                if verdict.word.startswith((DIFFERS, PARTLY, UNDECIDED)) and why:
+                if verdict.word.startswith((DIFFERS, PARTLY)) and why:
                     reasons.append(f"- {claim['text']} ({who}: {verdict.ours}). {why}")
     yield ""
     if tolerance is not None:
         yield f"A number is *better* or *worse* if it differs by more than {tolerance:g} points. In the tables below,"
         yield "numbers that are better than the paper's are in bold."
-    yield "*Undecided*: it does not hold, or only in part, but a time limit ended some of the runs while their loss"
-    yield "still fell; their numbers have an asterisk. *So far*: some runs are not done, or were ended like this. *Not"
-    yield "run*: there are no results yet, or too few to judge by."
+    yield "*So far*: a time limit ended some of the runs while their loss still fell (their numbers have an asterisk,"
+    yield "and below each table stands how much it fell), or some are not done: more time may change it. The runs of a"
+    yield "claim should have the same limit. *Not run*: there are no results yet, or too few to judge by."
     yield ""
     yield from _counts(catalog)
     if reasons:
@@ -216,6 +233,7 @@ def _provenance(catalog: Catalog, experiment: Experiment) -> Iterator[str]:
         done = f"{len(found)} of {len(experiment.faithful)} runs{spent}.{_cut_short(found)}"
         yield f"`python -m reproduction {experiment.name} --paper`: {done}"
         yield ""
+        yield from _still_falling(catalog, experiment)
     results = [(run, read_result(catalog, run)) for run in experiment.runs]
     known = [result for _, result in results if result is not None]
     warned = [(run, text) for run, result in results if result for text in result.get("warnings", [])]
@@ -245,10 +263,19 @@ def _row(entries: list[str]) -> str:
 
 
 def _duration(results: list[Table]) -> str:
-    minutes = round(sum(sum(result["seconds"].values()) for result in results) / 60)
+    minutes = round(sum(map(_minutes, results)))
     if minutes < 1:
         return "less than a minute"
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
+
+def _minutes(result: Table) -> float:
+    """How long a run took; one that was resumed says how long it trained in all."""
+    return max(sum(result["seconds"].values()) / 60, result.get("training", {}).get("minutes", 0.0))
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"
 
 
 def _machines(results: list[Table]) -> str:

@@ -33,7 +33,7 @@ from tsee.exceptions import TrainingWarning
 from tsee.metrics import knn_error, quality_score
 from tsee.networks import DeepNetwork, HighOrderNetwork
 
-__all__ = ["SPEED_QUANTITIES", "check_names", "progress", "read_result", "run_experiments"]
+__all__ = ["SPEED_QUANTITIES", "check_names", "is_short", "progress", "read_result", "run_experiments"]
 
 LOADERS: dict[str, Callable[[], Split]] = {
     "mnist": load_mnist,
@@ -76,7 +76,7 @@ def run_experiments(
     only: Table | None = None,
     minutes: float | None = None,
 ) -> None:
-    """Execute the runs of the named experiments that have no result yet.
+    """Execute the runs of the named experiments that have no result yet, or whose time limit was shorter.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def run_experiments(
         for i, run in enumerate(runs, 1):
             # Read only now, because another process may have written it in the meantime.
             result, note = read_result(catalog, run), "kept"
-            if result is None:
+            if result is None or (is_short(result) and result["training"]["limit"] < _limit(catalog, minutes)):
                 start = time.perf_counter()
                 result = _execute(catalog, run, minutes)
                 note = f"{time.perf_counter() - start:.0f} s"
@@ -127,6 +127,16 @@ def read_result(catalog: Catalog, run: Run) -> Table | None:
     return result if file is None or (catalog.results / file).is_file() else None
 
 
+def is_short(result: Table) -> bool:
+    """Whether a time limit ended a run while its loss still fell."""
+    return bool(result.get("training", {}).get("ended by") == "time")
+
+
+def _limit(catalog: Catalog, minutes: float | None) -> float:
+    """The time limit of a run of the paper's method."""
+    return float(catalog.common.get("faithful", {})["minutes"] if minutes is None else minutes)
+
+
 def _execute(catalog: Catalog, run: Run, minutes: float | None = None) -> Table:
     wanted = catalog.wanted[run.digest]
     if run.settings.get("kind") == "speed":
@@ -147,12 +157,13 @@ def _execute(catalog: Catalog, run: Run, minutes: float | None = None) -> Table:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
     _write(catalog.results / f"{run.name}.json", (_format(result) + "\n").encode())
-    shutil.rmtree(_unfinished(catalog, run), ignore_errors=True)
+    if not is_short(result):
+        shutil.rmtree(_unfinished(catalog, run), ignore_errors=True)
     return result
 
 
 def _unfinished(catalog: Catalog, run: Run) -> Path:
-    """Where the state of a run is kept until it has a result."""
+    """Where the state of a run is kept until it has ended by itself."""
     return catalog.folder / "unfinished" / run.name
 
 
@@ -160,7 +171,7 @@ def _fit_faithfully(catalog: Catalog, run: Run, wanted: Table, minutes: float | 
     """Fit by the paper's method for as long as the loss falls, within a time limit."""
     settings = catalog.common.get("faithful", {})
     state = _unfinished(catalog, run)
-    rule = Rule(**{**settings, **({} if minutes is None else {"minutes": minutes})}, note=state / "seconds")
+    rule = Rule(**{**settings, "minutes": _limit(catalog, minutes)}, note=state / "course.json")
     parameters = {**run.parameters, "random_state": run.settings["seed"], "checkpoint": state}
     return _fit(catalog, run, wanted, faithful_estimator(run.settings["method"], parameters, rule), rule)
 

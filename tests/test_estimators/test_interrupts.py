@@ -52,6 +52,23 @@ def test_an_interrupt_of_the_layout_keeps_its_positions(digits, monkeypatch):
     assert len(np.unique(Y, axis=0)) > 100
 
 
+@pytest.mark.parametrize("moment", ["choose_centers", "Distillation"])
+def test_an_interrupt_before_the_network_learns_keeps_the_layout(digits, monkeypatch, moment):
+    """While places of the layout are chosen, or what the network is to learn is prepared."""
+
+    def interrupted(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stages, moment, interrupted)
+    see = quick(DtSEE, max_epochs=4, placement="forward")
+    with pytest.warns(TrainingWarning, match="interrupted before its first epoch: the layout is kept, but the network"):
+        see.fit(digits[0])
+    assert see.n_iter_ == 0
+    assert see.placement_ == "refined"  # the network has learned nothing
+    see.set_params(placement=None)
+    assert len(np.unique(see.transform(digits[2]), axis=0)) > 100
+
+
 def test_an_interrupt_before_anything_was_learned_ends_the_fit(digits, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt

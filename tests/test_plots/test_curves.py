@@ -25,6 +25,13 @@ def test_the_two_losses_have_panels_of_their_own(model, tmp_path):
         assert list(line.get_ydata()) == drawn.history_["loss"]
 
 
+def test_the_loss_of_a_network_that_chooses_among_places_is_named_as_such(model, digits):
+    places = DtSEE(max_epochs=2, hidden_layers=(8,), placement="forward", random_state=0).fit(digits[0][:100])
+    assert places.map_.network.n_places
+    names = [plots.training_curve(drawn).axes[0].get_ylabel() for drawn in (model, places, {"a": model, "b": places})]
+    assert names == ["squared distance, relative to the map", "loss of places and distance", "loss"]
+
+
 def test_several_by_name(model, digits, texts_of, overlaps):
     plain = DtSEE(max_epochs=3, refinement=0, hidden_layers=(8,), random_state=0).fit(digits[0][:100])
     assert plain.history_["refined"] == [False] * 3

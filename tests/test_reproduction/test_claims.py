@@ -25,6 +25,8 @@ CLAIMS = [
     ({"check": "below", "limit": 10}, {"a": [None]}, "not run"),
     ({"check": "range", "at_least": 5}, {"a": [1, 9, None]}, "not run"),
     ({"check": "steadier"}, {"a": [1, None], "b": [1, 5]}, "not run"),
+    ({"check": "steadier"}, {"a": [1, None, 2], "b": [1, 4, 5]}, "not run"),
+    ({"check": "steadier"}, {"a": [1, None, 2], "b": [1, None, 5]}, "holds so far"),
     ({"check": "steadier"}, {"a": [1], "b": [5]}, "not run"),
     ({"check": "range", "at_most": 5}, {"a": [1]}, "not run"),
 ]
@@ -34,7 +36,7 @@ CLAIMS = [
 def test_checks(folder, claim, values, word):
     catalog = read_catalog(folder)
     records = [
-        {"measure": "knn", "method": method, "k": k, "value": value}
+        {"measure": "knn", "method": method, "k": k, "batch_size": k, "value": value}
         for method, numbers in values.items()
         for k, value in enumerate(numbers)
     ]
@@ -86,5 +88,5 @@ def test_a_verdict_says_if_a_time_limit_ended_one_of_its_runs(folder):
     experiment = catalog.experiments["tiny"]
     assert judge(catalog, experiment, records, claim).word == "holds so far"
     assert judge(catalog, experiment, records[:1], claim).word == "holds"
-    assert judge(catalog, experiment, records, {**claim, "limit": 2}).word == "undecided"
+    assert judge(catalog, experiment, records, {**claim, "limit": 2}).word == "does not hold so far"
     assert judge(catalog, experiment, records[:1], {**claim, "limit": 2}).word == "does not hold"

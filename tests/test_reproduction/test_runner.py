@@ -11,7 +11,7 @@ import torch
 from reproduction import runner
 from reproduction.__main__ import FOLDER
 from reproduction.experiments import read_catalog
-from reproduction.faithful import Rule
+from reproduction.faithful import Rule, last_fall
 from reproduction.report import write_report
 
 
@@ -164,6 +164,38 @@ def test_a_time_limit_ends_the_papers_method(folder, command):
     assert result.exit_code == 0, result.output
     training = faithful_result(folder)["training"]
     assert (training["ended by"], training["limit"], training["steps"]) == ("time", 0, 1)
+    assert "(kept)" in command("tiny", "--paper", "--folder", folder, "--minutes", "0").output
+
+
+def test_more_time_continues_a_run_that_the_limit_ended(folder, command):
+    """It then ends like a run that had the time from the start."""
+    command("tiny", "--paper", "--folder", folder)
+    whole = faithful_result(folder)
+    for path in (folder / "results").glob("paper-*"):
+        path.unlink()
+    command("tiny", "--paper", "--folder", folder, "--minutes", "0")
+    (state,) = (folder / "unfinished").iterdir()
+    assert command("tiny", "--paper", "--folder", folder, "--minutes", "0.001").exit_code == 0
+    part = faithful_result(folder)["training"]
+    assert (part["ended by"], part["limit"]) == ("time", 0.001)
+    assert "(kept)" not in command("tiny", "--paper", "--folder", folder).output
+    found = faithful_result(folder)
+    assert found["metrics"] == whole["metrics"]
+    assert found["training"]["losses"] == whole["training"]["losses"]
+    assert not state.exists()
+
+
+@pytest.mark.parametrize(
+    ("course", "fall"),
+    [
+        ([(1, 9.0), (2, 5.0), (3, 4.0), (4, 3.0)], 0.25),
+        ([(1, 9.0), (5, 5.0), (6, 3.0), (7, 3.0), (8, 2.0)], 1 - 2.5 / 4),
+        ([(8, 2.0)], None),
+        ([], None),
+    ],
+)
+def test_how_much_a_loss_still_fell(course, fall):
+    assert last_fall({"course": course}) == (None if fall is None else pytest.approx(fall))
 
 
 def test_a_run_of_the_papers_method_that_was_stopped_is_resumed(folder, command, monkeypatch):
@@ -185,9 +217,11 @@ def test_a_run_of_the_papers_method_that_was_stopped_is_resumed(folder, command,
         patch.setattr(Rule, "watch", stopped)
         assert command("tiny", "--paper", "--folder", folder).exit_code == 130
     (state,) = (folder / "unfinished").iterdir()
-    assert {path.name for path in state.iterdir()} == {"checkpoint.safetensors", "seconds"}
+    assert {path.name for path in state.iterdir()} == {"checkpoint.safetensors", "course.json"}
     assert faithful_result(folder) is None
-    (state / "seconds").write_text("60")
+    note = json.loads((state / "course.json").read_text())
+    assert len(note["course"]) >= 3
+    (state / "course.json").write_text(json.dumps({**note, "seconds": 60}))
     seen = []
     monkeypatch.setattr(Rule, "watch", lambda self, training: (seen.append(training.steps_done), watch(self, training)))
     assert command("tiny", "--paper", "--folder", folder).exit_code == 0

@@ -20,6 +20,12 @@ __all__ = ["knn_curve", "quality_curve", "training_curve"]
 
 # The two panels of a training curve.
 MAP, REFINED = "Learning the map", "Learning the layout"
+# What is drawn: of networks that learn a layout by the distance alone, and of those that choose among its places.
+LOSS = "loss"
+LAYOUT_LOSS = {
+    frozenset({False}): "squared distance, relative to the map",
+    frozenset({True}): "loss of places and distance",
+}
 # Up to this many sizes have a tick each.
 MAX_TICKS = 12
 # Around axes, in inches, and between them, as a share of their width.
@@ -30,9 +36,10 @@ TENS = (1, *range(10, 101, 10))
 def training_curve(estimators: Any, *, title: str | None = None, path: PathLike | None = None) -> Figure:
     """Draw the training loss of each epoch.
 
-    A network that learns a layout has a loss of its own, the distance from its positions, which is drawn in a second
-    panel if other networks are drawn, too. Losses of different methods, contrasts or perplexities are not comparable,
-    either; only the shapes of their curves are.
+    A network that learns a layout has a loss of its own, which is drawn in a second panel if other networks are drawn,
+    too: the squared distance from its positions, relative to the map, or, if the network chooses among places (see
+    ``placement``), the loss of that choice and of the distance together. Losses of different methods, contrasts or
+    perplexities are not comparable, either; only the shapes of their curves are.
 
     Parameters
     ----------
@@ -60,14 +67,17 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
     """
     from tsee.fitted import FittedMap, fitted_map
 
-    histories = {}
+    histories, choosing = {}, set()  # whether the networks that learn a layout choose among its places
     for name, estimator in _named(estimators, "estimators").items():
         if not isinstance(estimator, FittedMap) and not hasattr(estimator, "fit"):
             raise ValueError(
                 "estimators must be a fitted estimator, or a mapping of names to fitted estimators. "
                 f"Got {type(estimator).__name__} instead."
             )
-        histories[name] = fitted_map(estimator).history
+        fitted = fitted_map(estimator)
+        histories[name] = fitted.history
+        if any(fitted.history.refined):
+            choosing.add(bool(getattr(fitted.network, "n_places", 0)))
     check_path(path, "training_curve")
     lines = _stages(histories)
     figure = new_figure(1.2 + 4.2 * len(lines), 3.6, **SPACE)
@@ -78,7 +88,7 @@ def training_curve(estimators: Any, *, title: str | None = None, path: PathLike 
         draw_lines(ax, stage)
         ax.set_xlabel("epoch", color=INK)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        ax.set_ylabel("squared distance, relative to the map" if refined else "loss", color=INK)
+        ax.set_ylabel(LAYOUT_LOSS.get(frozenset(choosing), LOSS) if refined else LOSS, color=INK)
         if len(lines) > 1:
             ax.set_title(REFINED if refined else MAP, loc="left", fontsize=11, color=INK)
         if refined:
