@@ -195,24 +195,24 @@ def fit_preprocessing(
     standardize: bool = False,
     names: Sequence[Any] | None = None,
     metric: str = "euclidean",
-    unit_length: bool = False,
+    balanced: bool = False,
 ) -> Preprocessing:
     """Learn the mean, the scale and, if ``n_inputs`` is less than the number of features, the principal axes.
 
     "auto" takes up to 128 features themselves, and of more features as many axes as `automatic_axes` chooses.
     The scale makes the mean variance of an input 1, so that pixels in 0..255 and in 0..1 give the same inputs. With
     ``standardize`` each feature is first divided by its standard deviation. Without it, a `DataWarning` reports a value
-    that outweighs all others, or a few columns that hold most of the variance. ``names`` are the names of the columns.
+    that outweighs all others, or a few columns that hold most of the variance, unless their units are ``balanced``.
+    ``names`` are the names of the columns.
 
     Rows are first made comparable by ``metric``. Where the values themselves count (Hamming, Jaccard, distances), they
-    are only divided by a power of two, which keeps equal values equal and zero at zero. Rows that are made of
-    ``unit_length`` already have no units to warn of.
+    are only divided by a power of two, which keeps equal values equal and zero at zero.
     """
     names = getattr(X, "names", None) if names is None else names
     if metric in UNIT_LENGTH:
         sparse = metric == "cosine" and scipy.sparse.issparse(X)
         rows = of_unit_length(X) if sparse else ComparedRows(X, metric)
-        found = fit_preprocessing(rows, n_inputs, generator, names=names, unit_length=True)
+        found = fit_preprocessing(rows, n_inputs, generator, names=names, balanced=True)
         return replace(found, metric=metric)
     if metric in UNCHANGED:
         return Preprocessing(np.zeros(X.shape[1]), ComparedRows(X, metric).power_of_two(), None, None, metric)
@@ -256,7 +256,7 @@ def fit_preprocessing(
         else:
             axes, variances = leading_axes(X, unit, min(n_inputs, n_rows - 1), generator, squares)
         basis, variance = axes.float().contiguous().numpy(), float(variances.sum()) / len(variances)
-    if varies and not standardize and not unit_length:
+    if varies and not standardize and not balanced:
         by_feature = all_sum(squares).numpy()
         _warn_of_dominance(by_feature, varying, largest, n_rows, names)
     return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis, unit.spread, metric)
