@@ -75,7 +75,6 @@ def test_public_names_of_metrics():
 def test_importing_tsee_does_not_import_what_it_may_not_need():
     names = (
         "matplotlib",
-        "colorcet",
         "PIL",
         "pyarrow",
         "h5py",
