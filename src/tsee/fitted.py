@@ -92,6 +92,8 @@ class FittedMap:
         The rows of each version of the map: of ``fit``, then of each update. Exemplars are numbered over all of them.
     updates : tuple of Update
         What each update did.
+    loadings : str or None
+        A checksum of the PCA that made the rows, if `tsee.anndata` knows it: it made those of new cells, too.
 
     Examples
     --------
@@ -119,6 +121,7 @@ class FittedMap:
     history: History = History()
     row_counts: tuple[int, ...] = ()
     updates: tuple[Update, ...] = ()
+    loadings: str | None = None
 
     def place(self, X: Any, how: str | None = None) -> np.ndarray:
         """The positions of rows on the map; each is independent of the other rows.
@@ -247,6 +250,7 @@ class FittedMap:
             },
             "row_counts": list(self.row_counts),
             "updates": [update.described() for update in self.updates],
+            "loadings": self.loadings,
         }
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         for name in ("mean", "spread", "basis"):
@@ -308,8 +312,7 @@ class FittedMap:
             )
             reference = NoveltyReference(tensors["novelty.distances"], tensors["novelty.subsample_distances"])
         names, history = description["feature_names"], description["history"]
-        # A model that was saved before there were updates does not count its rows.
-        counts = description.get("row_counts", [counted_rows(tensors)])
+        counts = description.get("row_counts", [counted_rows(tensors)])  # a model from before there were updates
         return cls(
             method=description["method"],
             n_components=int(description["n_components"]),
@@ -336,6 +339,7 @@ class FittedMap:
             ),
             row_counts=tuple(counts),
             updates=tuple(Update(**update) for update in description.get("updates", [])),
+            loadings=description.get("loadings"),
         )
 
     def _known_exemplars(self, what: str) -> Exemplars:
