@@ -97,7 +97,7 @@ SHARED = """n_components perplexity metric n_inputs standardize spare_dimensions
 DEEP = "hidden_layers activation network"
 HIGH_ORDER = "n_factors n_hidden order"
 EXEMPLAR = """exemplars n_exemplars seeding kmeans_iterations contrast exaggeration jitter refinement
-    global_weight supervised placement n_neighbors n_noise noise_weight"""
+    global_weight supervised start placement n_neighbors n_noise noise_weight"""
 PARAMETERS = {
     "PtSNE": f"{SHARED} {DEEP}",
     "HotSNE": f"{SHARED} {HIGH_ORDER}",

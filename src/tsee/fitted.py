@@ -123,6 +123,9 @@ class FittedMap:
     updates: tuple[Update, ...] = ()
     loadings: str | None = None
 
+    def __sklearn_clone__(self) -> FittedMap:  # it never changes, and a parameter may be one
+        return self
+
     def place(self, X: Any, how: str | None = None) -> np.ndarray:
         """The positions of rows on the map; each is independent of the other rows.
 

@@ -105,6 +105,7 @@ VALUES = {
     "exemplars": "centers",
     "activation": "tanh",
     "checkpoint": "state",
+    "start": "model",
     "standardize": "true",
     "metric": "cosine",
 }

@@ -20,14 +20,16 @@ from tsee.data import check_rows
 from tsee.distributed import all_agree, watched_peers
 from tsee.estimators.checks import check_parameters, shared_facts
 from tsee.estimators.networks import check_network
-from tsee.estimators.parameters import NOT_LEARNED
+from tsee.estimators.parameters import NOT_LEARNED, NOT_SAVED
 from tsee.estimators.properties import FittedProperties
 from tsee.estimators.showing import Shown
+from tsee.estimators.starting import map_digest, starting_map
 from tsee.exceptions import DataWarning, ModelError, warn
 from tsee.exemplars import Exemplars
 from tsee.files.rows import Rows
 from tsee.fitted import FittedMap, place_rows
 from tsee.labels import Labels, read_labels
+from tsee.layout import Guide
 from tsee.metric import PRECOMPUTED, check_square
 from tsee.neighbors import GivenNeighbors
 from tsee.networks import folded
@@ -101,7 +103,11 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
     ) -> Objective:
         raise NotImplementedError
 
-    def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
+    def _guide(self, rows: Any, names: tuple[str, ...] | None, exemplars: Exemplars | None) -> Guide | None:
+        """Where exemplars are on the map that this one starts from, if there is one."""
+        return None
+
+    def _stages(self, objective: Objective, plan: Plan, guide: Guide | None) -> Sequence[Stage]:
         return [Train(objective, plan.n_epochs)]
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -152,6 +158,7 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         found = None if resumed is None else (resumed.stage, resumed.run.epoch, resumed.run.step)
         all_agree({"the state (stage, epoch and step) in the folder of the checkpoint": found})
         exemplars = self._choose_exemplars(inputs, plan, given)
+        guide = self._guide(rows, names, exemplars)
         objective = self._make_objective(exemplars, plan, rows.shape[0], labels)
         store = read_batches(inputs, objective, plan, on_disk=isinstance(rows, Rows))
         fitted = FittedMap(
@@ -167,7 +174,7 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         )
         with checkpoint or nullcontext(), closing(store):
             session = Session(plan, store, checkpoint, resumed)
-            fitted = run_stages(self._stages(objective, plan), fitted, session)
+            fitted = run_stages(self._stages(objective, plan, guide), fitted, session)
             fitted = replace(fitted, network=folded(self._on_inputs(fitted.network, objective)))
             kept: Any = None
             if isinstance(store, MemoryStore):
@@ -225,6 +232,8 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             facts["labels"] = labels.digest()
         if given is not None:
             facts["neighbors"] = digest_of_all(given.digest())
+        if (other := starting_map(getattr(self, "start", None), self.n_components)) is not None:
+            facts["start"] = map_digest(other)
         return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
 
     def adopt(self, fitted: FittedMap) -> Self:
@@ -292,7 +301,7 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
                 f"A {type(self).__name__} cannot be saved, since load() would not know it: only "
                 f"{', '.join(ESTIMATORS)} themselves can be."
             )
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "checkpoint"}
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_SAVED}
         save_model(self.map_, parameters, path)
         if self._checkpoint is not None:
             self._checkpoint.remove()

@@ -81,6 +81,11 @@ default="euclidean"
         rows need none. Where some are unknown, known ones spread along neighbors. Judge such a map by rows that were
         held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not for the "full"
         contrast.
+    start : path, fitted estimator, FittedMap or None, default=None
+        Another map, of last month or of another donor, that takes the place of the large shape: rows start
+        where they would be placed on it and are drawn there, with a ``global_weight`` of at least 0.75, except
+        for rows that are new to it. Both maps then lie alike. Features are matched by name; what is missing is
+        said. The fitted model does not need it.
     placement : {"refined", "forward"} or None, default=None
         How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest
         exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars were
@@ -220,6 +225,7 @@ default="euclidean"
         refinement: int = 420,
         global_weight: float = 0.25,
         supervised: float = 0.0,
+        start: Any = None,
         placement: Literal["refined", "forward"] | None = None,
         n_neighbors: int | None = None,
         n_noise: int = 100,
@@ -253,6 +259,7 @@ default="euclidean"
         self.refinement = refinement
         self.global_weight = global_weight
         self.supervised = supervised
+        self.start = start
         self.placement = placement
         self.n_neighbors = n_neighbors
         self.n_noise = n_noise

@@ -22,12 +22,15 @@ __all__ = [
     "ATTRIBUTES",
     "EXEMPLAR_ATTRIBUTES",
     "NOT_LEARNED",
+    "NOT_SAVED",
     "PARAMETERS",
     "Parameter",
 ]
 
 # Parameters that do not change what is learned.
-NOT_LEARNED = ("device", "verbose", "checkpoint", "random_state", "network")
+NOT_LEARNED = ("device", "verbose", "checkpoint", "random_state", "network", "start")
+# Parameters that a saved model does not need.
+NOT_SAVED = ("checkpoint", "start")
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,18 @@ PARAMETERS: dict[str, Parameter] = {
         "so new rows need none. Where some are unknown, known ones spread along neighbors. Judge such a map by rows "
         "that were held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not "
         'for the "full" contrast.',
+    ),
+    "start": Parameter(
+        "path, fitted estimator, FittedMap or None",
+        "a path of a model, a fitted DtSEE or HotSEE, its map_, or None",
+        # A fitted map has `place`; it is not imported, since help and completion need no torch.
+        _or_none(
+            lambda value: isinstance(value, str | PathLike) or hasattr(value, "transform") or hasattr(value, "place")
+        ),
+        "Another map, of last month or of another donor, that takes the place of the large shape: rows start where "
+        "they would be placed on it and are drawn there, with a ``global_weight`` of at least 0.75, except for rows "
+        "that are new to it. Both maps then lie alike. Features are matched by name; what is missing is said. The "
+        "fitted model does not need it.",
     ),
     "placement": Parameter(
         '{"refined", "forward"} or None',
