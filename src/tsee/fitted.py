@@ -307,12 +307,8 @@ class FittedMap:
         metric = description.get("metric", "euclidean")  # a model that was saved before there was a choice
         exemplars = reference = None
         if "exemplars.inputs" in tensors:
-            exemplars = Exemplars(
-                tensors["exemplars.inputs"],
-                tensors.get("exemplars.indices"),
-                tensors["exemplars.positions"],
-                metric_of(metric),
-            )
+            inputs, positions = tensors["exemplars.inputs"], tensors["exemplars.positions"]
+            exemplars = Exemplars(inputs, tensors.get("exemplars.indices"), positions, metric_of(metric))
             reference = NoveltyReference(tensors["novelty.distances"], tensors["novelty.subsample_distances"])
         names, history = description["feature_names"], description["history"]
         counts = description.get("row_counts", [counted_rows(tensors)])  # a model from before there were updates
