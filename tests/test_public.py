@@ -95,7 +95,7 @@ SHARED = """n_components perplexity metric n_inputs standardize columns missing 
     batch_size max_epochs learning_rate optimizer device random_state checkpoint verbose"""
 DEEP = "hidden_layers activation network"
 HIGH_ORDER = "n_factors n_hidden order"
-EXEMPLAR = """exemplars n_exemplars seeding kmeans_iterations contrast exaggeration jitter refinement
+EXEMPLAR = """exemplars n_exemplars max_memory seeding kmeans_iterations contrast exaggeration jitter refinement
     global_weight supervised start placement n_neighbors n_noise noise_weight"""
 PARAMETERS = {
     "PtSNE": f"{SHARED} {DEEP}",

@@ -14,6 +14,7 @@ from tsee.explorer.packing import Arrays
 from tsee.fitted import FittedMap
 from tsee.metric.names import PRECOMPUTED, metric_of
 from tsee.neighbors import build_index
+from tsee.networks import NoNetwork
 from tsee.placement.forward import forward_positions
 from tsee.preprocessing import Inputs
 
@@ -57,7 +58,7 @@ def describe_trust(fitted: FittedMap, positions: np.ndarray, X: Any) -> tuple[di
         "dataNeighbors": found.astype(np.uint16),
         "kept": kept_neighbors(found, positions).astype(np.uint8),
     }
-    if fitted.placement == "refined":
+    if fitted.placement == "refined" and not isinstance(fitted.network, NoNetwork):
         extent = float(np.ptp(positions, axis=0).max()) or 1.0
         forward = forward_positions(fitted.network, inputs).cpu().numpy()
         strayed = np.linalg.norm(forward - positions, axis=1) / extent
