@@ -36,7 +36,7 @@ __all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "has_bfloat16", "is
 FLAT_AFTER = 0.5
 # After training, the scores of places are multiplied by this: noise made rows less certain of their place than they are
 # without it.
-SHARPER = 2.0
+SHARPER = 4.0
 # Places are a multiple of this.
 PLACES_STEP = 16
 # Up to this many rows per exemplar a position among exemplars is better than the network's. The 1-NN error of MNIST
