@@ -35,8 +35,8 @@ __all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "has_bfloat16", "is
 # The share of a training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
 # After training, the scores of places are multiplied by this: noise made rows less certain of their place than they are
-# without it.
-SHARPER = 4.0
+# without it. Among more places, which lie closer together, by more: by the root of their number over PLACES_UNIT.
+LEAST_SHARPER, MOST_SHARPER, PLACES_UNIT = 2.0, 4.0, 64
 # Places are a multiple of this.
 PLACES_STEP = 16
 # Up to this many rows per exemplar a position among exemplars is better than the network's. The 1-NN error of MNIST
@@ -270,7 +270,7 @@ class Distill:
                 network.readout.weight.mul_(size)
         history = session.train(fitted, lesson.loss, stage=number, number=1, n_epochs=self.n_epochs, refined=True)
         if isinstance(network, Network) and self.n_places:
-            network.sharpen(SHARPER)
+            network.sharpen(sharper(network.n_places))
         return replace(fitted, history=history)
 
     def _places(self, positions: Tensor, plan: Plan) -> Tensor:
@@ -280,6 +280,11 @@ class Distill:
         found = choose_centers(own, self.n_places, seeding="random", generator=generator, device=device).positions
         # Sums of other lengths round differently for one row than for many.
         return found[torch.arange(-(-len(found) // PLACES_STEP) * PLACES_STEP) % len(found)]
+
+
+def sharper(n_places: int) -> float:
+    """What the scores of so many places are multiplied by after training."""
+    return min(MOST_SHARPER, max(LEAST_SHARPER, (n_places / PLACES_UNIT) ** 0.5))
 
 
 def is_dense(n_rows: int, n_exemplars: int) -> bool:
