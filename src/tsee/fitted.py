@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 import tsee.threads  # noqa: F401 - forked processes are safe from here on
@@ -24,6 +23,8 @@ from tsee.placement.forward import forward_positions
 from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_slices, share_nearer, subsample
 from tsee.placement.refined import refined_positions
 from tsee.preprocessing import Inputs, Preprocessing
+from tsee.scikit import check_is_fitted
+from tsee.versions import Update, counted_rows
 
 __all__ = ["FittedMap", "History", "Placement", "fitted_map", "place_rows"]
 
@@ -87,6 +88,10 @@ class FittedMap:
         The positions of the rows of ``fit``, if they were kept.
     history : History
         How training went.
+    row_counts : tuple of int
+        The rows of each version of the map: of ``fit``, then of each update. Exemplars are numbered over all of them.
+    updates : tuple of Update
+        What each update did.
 
     Examples
     --------
@@ -112,6 +117,8 @@ class FittedMap:
     novelty_reference: NoveltyReference | None = None
     embedding: np.ndarray | None = None
     history: History = History()
+    row_counts: tuple[int, ...] = ()
+    updates: tuple[Update, ...] = ()
 
     def place(self, X: Any, how: str | None = None) -> np.ndarray:
         """The positions of rows on the map; each is independent of the other rows.
@@ -238,6 +245,8 @@ class FittedMap:
                 "refined": list(history.refined),
                 "complete": history.complete,
             },
+            "row_counts": list(self.row_counts),
+            "updates": [update.described() for update in self.updates],
         }
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         for name in ("mean", "spread", "basis"):
@@ -299,6 +308,8 @@ class FittedMap:
             )
             reference = NoveltyReference(tensors["novelty.distances"], tensors["novelty.subsample_distances"])
         names, history = description["feature_names"], description["history"]
+        # A model that was saved before there were updates does not count its rows.
+        counts = description.get("row_counts", [counted_rows(tensors)])
         return cls(
             method=description["method"],
             n_components=int(description["n_components"]),
@@ -323,6 +334,8 @@ class FittedMap:
                 tuple(history["refined"]),
                 history["complete"],
             ),
+            row_counts=tuple(counts),
+            updates=tuple(Update(**update) for update in description.get("updates", [])),
         )
 
     def _known_exemplars(self, what: str) -> Exemplars:

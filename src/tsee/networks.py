@@ -12,7 +12,6 @@ from tsee.exceptions import ModelError
 
 __all__ = [
     "ACTIVATIONS",
-    "NORMALIZATIONS",
     "DeepNetwork",
     "FlatteningNetwork",
     "HighOrderNetwork",
@@ -29,7 +28,6 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,
     "sigmoid": nn.Sigmoid,
 }
-NORMALIZATIONS = ("layer", "batch", None)
 # Of the weights that pt-SNE's published network starts from. With torch's, which are much smaller, layers of sigmoids,
 # which are flat, pass on next to nothing.
 PUBLISHED_DEVIATION = 0.1
@@ -80,6 +78,14 @@ class Network(nn.Module):
         self.config["n_places"] = len(places)
         self.to(places.device)
 
+    def add_places(self, places: Tensor, generator: torch.Generator | None = None) -> None:
+        """Add places, of shape (n, n_components), to those that the network chooses among."""
+        before, weight = self.scoring, self.readout.weight
+        with torch.no_grad():
+            self.choose_among(torch.cat([weight.T, places.to(weight.device)]), generator)
+            for known, scores in zip(before.parameters(), self.scoring.parameters(), strict=True):
+                scores[: len(known)] = known
+
     def sharpen(self, factor: float) -> None:
         """Multiply the scores of the places."""
         with torch.no_grad():
@@ -92,7 +98,7 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
-        """Make that layer."""
+        """Make that layer, in place of one that there is."""
         raise NotImplementedError
 
     def units(self, x: Tensor) -> Tensor:
@@ -182,6 +188,8 @@ class DeepNetwork(Network):
 
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
         width = [self.config["n_inputs"], *self.config["hidden_layers"]][-1]
+        if len(self.layers) and isinstance(self.layers[-1], nn.Linear):
+            del self.layers[-1]
         self.layers.append(_linear(width, n_places, generator))
 
 

@@ -126,9 +126,9 @@ def test_errors_in_a_sentence_or_with_their_traceback(run, folder, tmp_path, mon
     def broken(*given, **named):
         raise RuntimeError("a leak\nin the pipe")
 
-    monkeypatch.setattr(tsee.persistence, "read_model", broken)
+    monkeypatch.setattr(tsee.persistence, "read_files", broken)
     assert "Error: RuntimeError: a leak in the pipe. This is unexpected" in run("info", folder, code=1).stderr
-    monkeypatch.setattr(tsee.persistence, "read_model", lambda path: (tmp_path / "none").read_text())
+    monkeypatch.setattr(tsee.persistence, "read_files", lambda path: (tmp_path / "none").read_text())
     assert f"No such file or directory: '{tmp_path / 'none'}'." in run("info", folder, code=1).stderr
 
 

@@ -34,7 +34,7 @@ def test_the_manual_is_true(run, tmp_path, monkeypatch):
             else:
                 assert program == "tsee"
                 results[command] = run(*arguments).stdout
-    assert len(results) == 9
+    assert len(results) == 10
     assert pd.read_csv("map.csv").columns.tolist() == ["digit", "tsee0", "tsee1"]
     assert Path("map.png").read_bytes().startswith(b"\x89PNG")
     said = {command.split()[1]: output for command, output in results.items()}
@@ -47,7 +47,7 @@ def test_the_manual_names_every_command(name):
     assert f"`tsee {name}" in MANUAL
 
 
-@pytest.mark.parametrize("name", ["fit", "transform", "evaluate", "plot", "info"])
+@pytest.mark.parametrize("name", ["fit", "transform", "update", "evaluate", "plot", "info"])
 def test_the_manual_names_every_option(name):
     for option in main.commands[name].params:
         if isinstance(option, click.Option):

@@ -36,8 +36,8 @@ def test_it_shows_the_picture(fitted, clusters, tmp_path, open_page):
 def test_a_tap_of_a_finger(simple, open_page):
     page = open_page(simple, 390, 800, has_touch=True)
     page.touchscreen.tap(*page.screen(90))
-    page.wait_for_selector("#card:not([hidden])")
-    assert "row 90" in page.inner_text("#card")
+    page.wait_for_selector("#point:not([hidden])")
+    assert "Row 90" in page.inner_text("#point")
 
 
 def test_two_fingers_zoom(simple, open_page):

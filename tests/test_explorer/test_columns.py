@@ -19,7 +19,9 @@ from tsee.explorer.columns import describe_column
         ([0.5, 1.5, np.nan], "number"),
         ([f"text {i}" for i in range(50)], "text"),
         (["a", 1, None], "category"),
-        (np.array(["2026-01-01", "NaT"], "datetime64[D]"), "category"),
+        (np.array(["2026-01-01", "NaT"], "datetime64[D]"), "number"),
+        (["2026-01-01", "2025-12-31 10:30", None, ""], "number"),
+        (["2026-02-30", "2026-01-01"], "category"),  # no such day
         (pd.Series(["x", "y", None], dtype="category"), "category"),
         (pd.Series(["x", "y", None], dtype="string"), "category"),
         (pd.Series([1, 2, None], dtype="Int64"), "category"),

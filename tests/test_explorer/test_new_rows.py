@@ -138,7 +138,7 @@ def test_they_are_drawn_listed_and_downloaded(page_path, fitted, digits, open_pa
         page.click("#save-new")
     saved = pd.read_csv(download.value.path())
     assert saved["name"].tolist() == names
-    assert np.abs(saved[["tsee1", "tsee2"]].to_numpy() - positions).max() < 1e-5 * np.ptp(positions)
+    assert np.abs(saved[["tsee0", "tsee1"]].to_numpy() - positions).max() < 1e-5 * np.ptp(positions)
     page.click("#additions .icon")
     assert page.evaluate("tsee.added()") is None
 

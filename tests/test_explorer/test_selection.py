@@ -59,12 +59,12 @@ def test_it_is_downloaded_with_all_columns(simple, clusters, open_page):
     with page.expect_download() as download:
         page.click("#save")
     saved = pd.read_csv(download.value.path())
-    assert list(saved.columns) == ["row", "x", "y", "kind", "weight", "note"]
+    assert list(saved.columns) == ["row", "kind", "weight", "note", "tsee0", "tsee1"]
     assert saved["row"].tolist() == rows
     assert saved["kind"].tolist() == clusters[1][rows].tolist()
     assert saved["note"].tolist() == [f'says "{row}", twice' for row in rows]
     assert saved["weight"].to_numpy() == pytest.approx(np.linspace(0, 1, 120)[rows] + 0.25, rel=1e-6)
-    assert np.abs(saved[["x", "y"]].to_numpy() - clusters[0][rows]).max() < 2e-5 * np.ptp(clusters[0])
+    assert np.abs(saved[["tsee0", "tsee1"]].to_numpy() - clusters[0][rows]).max() < 2e-5 * np.ptp(clusters[0])
     page.keyboard.press("Escape")
     page.settle()
     assert page.evaluate("tsee.selected()") is None

@@ -16,6 +16,7 @@ from tsee.cli.info import info
 from tsee.cli.map import map_page
 from tsee.cli.plot import plot
 from tsee.cli.transform import transform
+from tsee.cli.update import update
 
 __all__ = ["main"]
 
@@ -40,5 +41,5 @@ def main(debug: bool) -> None:
 
 
 # In the order in which they are used; the help keeps it.
-for command in (fit, transform, evaluate, plot, map_page, info, export, demo):
+for command in (fit, transform, update, evaluate, plot, map_page, info, export, demo):
     main.add_command(command)

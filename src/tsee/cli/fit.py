@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsee.cli.group import INTERRUPTED, noticing_interrupts
-from tsee.cli.options import METHODS, PATH, Reporter, data_argument, output_option, read_options, reporting_options
+from tsee.cli.options import PATH, Reporter, data_argument, output_option, read_options, reporting_options
 from tsee.cli.parameters import ParameterCommand, make_estimator
+from tsee.words import METHODS
 
 if TYPE_CHECKING:
     from tsee.serving import ReadOptions
 
-__all__ = ["fit"]
+__all__ = ["check_resume", "fit", "share_of_rows"]
 
 
 @click.command(cls=ParameterCommand)
@@ -25,8 +26,8 @@ __all__ = ["fit"]
 @output_option("MODEL", "Folder for the model; a model that is there is replaced.")
 @click.option(
     "--method",
-    type=click.Choice(METHODS, case_sensitive=False),
-    default=METHODS[0],
+    type=click.Choice(list(METHODS), case_sensitive=False),
+    default="dt-see",
     show_default=True,
     help="Method, by its name in the paper.",
 )
@@ -77,7 +78,7 @@ def fit(
     estimator = make_estimator(method, given, fast=fast, paper=paper, verbose=not quiet)
     if neighbors is not None and not hasattr(estimator, "exemplars"):
         raise click.UsageError(f"--neighbors is for dt-see and hot-see, not for {method}: choose another --method.")
-    _check_resume(estimator.checkpoint, resume)
+    check_resume(estimator.checkpoint, resume)
     check_target(output)
     with joined_peers(), options.open(data) as table:
         reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0)
@@ -88,7 +89,7 @@ def fit(
             check_map_path(map_, table)
         start = time.perf_counter()
         with noticing_interrupts() as interrupts:
-            estimator.fit(_share(table.rows), _labels(estimator, table), **_given(neighbors, len(table.rows)))
+            estimator.fit(share_of_rows(table.rows), _labels(estimator, table), **_given(neighbors, len(table.rows)))
         interrupted = bool(all_max(len(interrupts)))  # in any process
         seconds = time.perf_counter() - start
         # These two were for this command and are not for the model.
@@ -129,7 +130,7 @@ def fit(
         click.get_current_context().exit(INTERRUPTED)
 
 
-def _share(rows: Any) -> Any:
+def share_of_rows(rows: Any) -> Any:
     """The rows of this process: all rows, or an equal share if there are other processes."""
     from tsee.distributed import rank, world_size
     from tsee.files.rows import RowRange
@@ -153,7 +154,7 @@ def _given(path: Path | None, n_rows: int) -> dict[str, Any]:
                 f"--neighbors must be a sparse matrix with a line for each of the {n_rows:,} rows of DATA, written by "
                 f"scipy.sparse.save_npz. {str(path)!r} is another kind of data, or has {len(rows):,} lines."
             )
-        share = _share(rows)
+        share = share_of_rows(rows)
         return {"neighbors": share[0 : len(share)]}
 
 
@@ -167,7 +168,7 @@ def _labels(estimator: Any, table: Any) -> Any:
     return table.label[n * rank() // world_size() : n * (rank() + 1) // world_size()]
 
 
-def _check_resume(checkpoint: str | None, resume: bool) -> None:
+def check_resume(checkpoint: str | None, resume: bool) -> None:
     """Continue from a state only with --resume, or if torchrun has restarted the command; never by accident."""
     from tsee.training.checkpoint import FILE_NAME
 

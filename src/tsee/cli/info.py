@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tsee.cli.options import Reporter, json_option, model_argument
+from tsee.words import METHODS
+
+if TYPE_CHECKING:
+    from tsee.persistence import ModelFiles
 
 __all__ = ["info"]
 
@@ -18,44 +22,50 @@ __all__ = ["info"]
 @json_option
 def info(model: Path, as_json: bool) -> None:
     """Describe MODEL: its method, its data and its parameters."""
-    facts = _facts(model)
+    from tsee.persistence import inconsistent, read_files, read_model
+
+    files = read_files(model)
     reporter = Reporter(quiet=False, as_json=as_json)
-    reporter.result(facts)
-    reporter.say(*(f"{name:14}{value}" for name, value in _lines(facts)))
+    try:
+        facts = {"model": str(model), **_described(files)}
+        lines = [f"{name:14}{value}" for name, value in _lines(facts)]
+        if not "".join(lines).isprintable():
+            raise ValueError("it holds characters that cannot be printed")
+        reporter.result(facts)
+    except (AttributeError, IndexError, KeyError, OverflowError, StopIteration, TypeError, ValueError) as error:
+        read_model(model)  # checks what the files say, number by number, and says what is wrong
+        raise inconsistent(model, error) from error
+    reporter.say(*lines)
 
 
-def _facts(folder: Path) -> dict[str, Any]:
-    from tsee.estimators import METHODS
-    from tsee.estimators.loading import configured
-    from tsee.persistence import read_model
+def _described(files: ModelFiles) -> dict[str, Any]:
+    """What the configuration and the shapes of the tensors say, without torch: that takes longer than to read them."""
+    from tsee.estimators.signatures import defaults_of
 
-    saved = read_model(folder)
-    config, tensors = saved.config, saved.tensors
-    estimator = type(configured(folder, saved))
-    method = next(name for name, known in METHODS.items() if known is estimator)
-    defaults = estimator().get_params(deep=False)
+    config, shapes = files.config, files.shapes()
+    method = next(name for name, cls in METHODS.items() if cls == config["method"])
+    defaults = defaults_of(method)
     losses = config["history"]["loss"]
-    embedding, exemplars = tensors.get("embedding"), tensors.get("exemplars.inputs")
-    basis = tensors.get("preprocessing.basis")
+    embedding, exemplars = shapes.get("embedding"), shapes.get("exemplars.inputs")
+    basis = shapes.get("preprocessing.basis")
     return {
-        "model": str(folder),
         "method": method,
         "tsee_version": config["tsee_version"],
-        "saved": datetime.fromtimestamp(saved.saved).astimezone().isoformat(timespec="seconds"),
-        "rows": None if embedding is None else len(embedding),
+        "saved": datetime.fromtimestamp(files.saved).astimezone().isoformat(timespec="seconds"),
+        "rows": None if embedding is None else embedding[0],
         "features": config["n_features"],
         "feature_names": config["feature_names"],
-        "inputs": config["n_features"] if basis is None else basis.shape[1],
+        "inputs": config["n_features"] if basis is None else basis[1],
         "principal_components": basis is not None,
         "dimensions": config["n_components"],
-        "exemplars": None if exemplars is None else len(exemplars),
+        "exemplars": None if exemplars is None else exemplars[0],
         "placement": config["parameters"].get("placement") or config["placement"],
         "perplexity": config["perplexity"],
         "epochs": len(losses),
         "loss": losses[-1] if losses else None,
         "network": None if config["network"]["kind"] == "NoNetwork" else config["network"]["kind"],
         "parameters": {name: value for name, value in config["parameters"].items() if not _same(value, defaults[name])},
-        "bytes": saved.n_bytes,
+        "bytes": files.n_bytes,
     }
 
 

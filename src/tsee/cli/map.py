@@ -60,8 +60,10 @@ def map_page(
     browser.
     """
     import numpy as np
+    import scipy.sparse
 
     from tsee.explorer import write_map_page
+    from tsee.explorer.trust import MAX_ROWS
     from tsee.serving import load_model, open_matching, place_blocks
 
     check_writable(output, "page", (".html", ".htm"))
@@ -77,8 +79,11 @@ def map_page(
             )
         positions: list[np.ndarray] = []
         pictures: list[Any] = []
+        rows: list[Any] = []  # from which the page knows neighbors
         for block in place_blocks(fitted, table, verbose=not quiet):
             positions.append(block.positions)
+            if len(table) <= MAX_ROWS:
+                rows.append(scipy.sparse.csr_matrix(block.values) if table.rows.sparse else np.asarray(block.values))
             if images is not None:
                 dense = block.values.toarray() if table.rows.sparse else np.asarray(block.values)
                 pictures.append(dense.reshape(-1, *images))
@@ -93,5 +98,6 @@ def map_page(
             features=table.feature_names,
             images=np.concatenate(pictures) if pictures else None,
             title=title,
+            X=None if not rows else scipy.sparse.vstack(rows) if table.rows.sparse else np.concatenate(rows),
         )
     reporter.say(f"Wrote {len(table):,} points: {output} ({output.stat().st_size / 1e6:.1f} MB)")

@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 __all__ = [
-    "METHODS",
     "PATH",
     "Reporter",
     "check_writable",
@@ -28,8 +27,6 @@ __all__ = [
     "reporting_options",
 ]
 
-# The names in `tsee.estimators.METHODS`, which help and completion need without importing torch.
-METHODS = ("dt-see", "hot-see", "pt-sne", "hot-sne")
 PATH = click.Path(path_type=Path)
 
 Function = Callable[..., Any]

@@ -1,19 +1,18 @@
 """Every parameter of the estimators as an option, made from their signatures and the table of their descriptions.
 
-The estimators, and torch with them, are imported only when these options are needed.
+The table is read when these options are needed; the estimators, and torch with them, when a command runs.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from tsee.cli.options import METHODS
+from tsee.words import METHODS
 
 __all__ = ["ParameterCommand", "make_estimator"]
 
@@ -74,9 +73,7 @@ class _ParameterOption(click.Option):
         from tsee.estimators.parameters import PARAMETERS
 
         self.parameter = PARAMETERS[name]
-        self.methods = {
-            method: arguments[name].default for method, arguments in _signatures().items() if name in arguments
-        }
+        self.methods = {method: defaults[name] for method, defaults in _defaults().items() if name in defaults}
         everywhere = len(self.methods) == len(METHODS)
         self.section = "Parameters of every method" if everywhere else f"Parameters of {' and '.join(self.methods)}"
         first = re.split(r"[.:;]\s", _for_command_line(self.parameter.text))[0].rstrip(".")
@@ -162,16 +159,16 @@ def make_estimator(
 
 
 @functools.cache
-def _signatures() -> dict[str, dict[str, inspect.Parameter]]:
-    from tsee.estimators import METHODS as ESTIMATORS
+def _defaults() -> dict[str, dict[str, Any]]:
+    from tsee.estimators.signatures import defaults_of
 
-    return {method: dict(inspect.signature(ESTIMATORS[method]).parameters) for method in METHODS}
+    return {method: defaults_of(method) for method in METHODS}
 
 
 @functools.cache
 def _options() -> list[_ParameterOption]:
     """The options for all parameters: first those that every method has."""
-    names = dict.fromkeys(name for arguments in _signatures().values() for name in arguments if name not in NOT_OPTIONS)
+    names = dict.fromkeys(name for defaults in _defaults().values() for name in defaults if name not in NOT_OPTIONS)
     options = [_ParameterOption(name) for name in names]
     return sorted(options, key=lambda option: -len(option.methods))
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import torch
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from tsee.data.numbers import as_numbers, as_plain, narrowed
 from tsee.exceptions import DataWarning, warn
@@ -20,6 +18,7 @@ from tsee.files.errors import listed
 from tsee.files.opening import has_columns
 from tsee.files.rows import ChosenColumns, Rows, check_numeric, first_not_finite
 from tsee.files.sparse import checked_csr
+from tsee.scikit import BaseEstimator, validate_data
 
 __all__ = ["check_finite", "check_rows", "dense"]
 

@@ -13,9 +13,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import scipy.sparse
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from tsee.batches import MemoryStore
@@ -38,6 +35,14 @@ from tsee.objectives import Objective
 from tsee.persistence import save_model
 from tsee.preprocessing import Inputs, fit_preprocessing
 from tsee.progress import say
+from tsee.scikit import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    Tags,
+    TransformerMixin,
+    check_is_fitted,
+    check_random_state,
+)
 from tsee.training.checkpoint import Checkpoint, data_digest, digest_of_all, saved_seed
 from tsee.training.plan import Plan, resolve_device
 from tsee.training.reading import read_batches
@@ -158,6 +163,7 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             network=network,
             perplexity=objective.perplexity,
             exemplars=exemplars,
+            row_counts=(plan.n_rows,),
         )
         with checkpoint or nullcontext(), closing(store):
             session = Session(plan, store, checkpoint, resumed)

@@ -7,10 +7,10 @@ from importlib.metadata import version
 from typing import Any
 
 import torch
-from sklearn.base import BaseEstimator
 
 from tsee.estimators.parameters import NOT_LEARNED, PARAMETERS
 from tsee.metric import PRECOMPUTED, compares_features
+from tsee.scikit import BaseEstimator
 
 __all__ = ["check_parameters", "shared_facts"]
 

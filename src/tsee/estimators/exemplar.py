@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from tsee.batches import steps_per_epoch
@@ -16,6 +15,7 @@ from tsee.data import check_rows
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.estimators.properties import ExemplarProperties
+from tsee.estimators.updating import Updated
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
 from tsee.labels import Labels
@@ -26,6 +26,7 @@ from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
 from tsee.placement.given import given_positions
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
+from tsee.scikit import check_is_fitted
 from tsee.training.plan import FEWEST_EPOCHS, MAX_EPOCHS, Plan, resolve_batch_size, resolve_perplexity
 from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
@@ -60,7 +61,7 @@ EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
 PLACES_STEPS = 2700
 
 
-class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
+class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
     """Keeps the probabilities of neighboring the exemplars (equations 8 to 12)."""
 
     _n_batches = 32
@@ -193,7 +194,7 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
         if given is not None or self.metric == PRECOMPUTED:
             return self._every_row(inputs, plan, given)
         if self.exemplars == "points":
-            wanted = min(AUTO_POINTS, plan.n_rows) if self.n_exemplars is None else self.n_exemplars
+            wanted = min(AUTO_POINTS, plan.n_rows) if self.n_exemplars is None else self._most_points
             indices = choose_points(plan.n_rows, wanted, plan.generator)
             exemplars = Exemplars(take(inputs, indices), indices, metric=metric_of(self.metric))
         else:
@@ -280,6 +281,22 @@ class ExemplarMap(PaperSettings, ExemplarProperties, ParametricMap):
             device=plan.device,
             generator=plan.draws,
         )
+
+    @property
+    def _most_points(self) -> int:
+        """How many points the exemplars may be."""
+        return AUTO_POINTS if self.n_exemplars is None else int(self.n_exemplars)
+
+    def _perplexity_among(self, n_candidates: int) -> tuple[float, int]:
+        """The perplexity of a layout in which a row has so many candidates, and the neighbors of a row."""
+        n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
+        perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)", PERPLEXITY)
+        automatic = min(n_candidates, math.ceil(LAYOUT_NEIGHBORS * perplexity))
+        return perplexity, automatic if self.n_neighbors is None else n_candidates
+
+    def _more_places(self, n_exemplars: int) -> int:
+        """How many places are added for new exemplars of a new kind."""
+        return min(MOST_PLACES, -(-n_exemplars // EXEMPLARS_PER_PLACE))
 
     def _n_seen(self, n_inputs: int) -> int:
         # The full form compares rows with all exemplars in every batch, so it keeps all their inputs. The offset of a

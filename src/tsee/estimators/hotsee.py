@@ -178,6 +178,11 @@ default="euclidean"
         Their positions.
     placement_ : str
         What ``placement=None`` stands for.
+    update_ : Update
+        What the last update did: how many rows were placed or became exemplars, and how far old ones moved. It does not
+        exist before the first update.
+    versions_ : ndarray of shape (n_samples,)
+        Which version each row of ``embedding_`` came with: 0 for ``fit``, 1 for the first update, and so on.
 
     Examples
     --------

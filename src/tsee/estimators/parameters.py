@@ -10,14 +10,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
+from operator import attrgetter
 from os import PathLike
 from typing import Any
 
 import numpy as np
-import torch
 
-from tsee.metric import METRICS, PRECOMPUTED
-from tsee.networks import ACTIVATIONS, NORMALIZATIONS
+from tsee.words import ACTIVATIONS, METRICS, NORMALIZATIONS, PRECOMPUTED
 
 __all__ = [
     "ATTRIBUTES",
@@ -62,6 +61,12 @@ def _one_of(*options: Any) -> Callable[[Any], bool]:
 
 def _or_none(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or accepts(value)
+
+
+def _of_torch(value: Any, kind: str) -> bool:
+    """Whether a value is of a class of torch; if nobody has imported torch, it is not."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, attrgetter(kind)(torch))
 
 
 def _layers(value: Any) -> bool:
@@ -227,7 +232,7 @@ PARAMETERS: dict[str, Parameter] = {
     "network": Parameter(
         "torch.nn.Module or None",
         "a torch.nn.Module or None",
-        _or_none(lambda value: isinstance(value, torch.nn.Module)),
+        _or_none(lambda value: _of_torch(value, "nn.Module")),
         "A network of your own from (rows, inputs) to (rows, n_components), instead of the one that the other "
         "parameters describe. It is copied, and trained from the weights it has.",
     ),
@@ -292,7 +297,7 @@ PARAMETERS: dict[str, Parameter] = {
     "device": Parameter(
         'str, torch.device or "auto"',
         'a torch device or "auto"',
-        lambda value: isinstance(value, str | torch.device),
+        lambda value: isinstance(value, str) or _of_torch(value, "device"),
         'Where the network is trained and run. "auto" takes CUDA, then Apple\'s MPS, then the CPU. Adam trains the '
         "hidden layers of tsee's networks in bfloat16 if the processor has fast products for it; a trained network "
         "places rows in float32.",
@@ -345,4 +350,8 @@ EXEMPLAR_ATTRIBUTES = {
     "points.",
     "exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)": "Their positions.",
     "placement_ : str": "What ``placement=None`` stands for.",
+    "update_ : Update": "What the last update did: how many rows were placed or became exemplars, and how far old ones "
+    "moved. It does not exist before the first update.",
+    "versions_ : ndarray of shape (n_samples,)": "Which version each row of ``embedding_`` came with: 0 for ``fit``, 1 "
+    "for the first update, and so on.",
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from tsee.exemplars import Exemplars
 from tsee.fitted import FittedMap
+from tsee.scikit import check_is_fitted
 
 __all__ = ["ExemplarProperties", "FittedProperties"]
 

@@ -6,7 +6,8 @@ import base64
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.validation import check_is_fitted
+from tsee.data import check_rows
+from tsee.scikit import check_is_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,8 +69,8 @@ class Shown:
         from tsee.explorer import write_map_page
 
         check_is_fitted(self)
-        positions = self.embedding_ if X is None else self.transform(X)
-        return write_map_page(self, positions, path, columns=columns, images=images, title=title)
+        positions, rows = self._rows_shown(X)
+        return write_map_page(self, positions, path, columns=columns, images=images, title=title, X=rows)
 
     def show(
         self: Any,
@@ -120,8 +121,10 @@ class Shown:
             from tsee.explorer.widget import map_widget
         except ImportError as error:
             raise ImportError('show() needs anywidget: pip install "tsee[widget]"') from error
-        positions = self.embedding_ if X is None else self.transform(X)
-        return map_widget(self, positions, columns=columns, images=images, title=title, color=color, height=height)
+        positions, rows = self._rows_shown(X)
+        return map_widget(
+            self, positions, columns=columns, images=images, title=title, color=color, height=height, X=rows
+        )
 
     def plot(
         self: Any,
@@ -168,6 +171,13 @@ class Shown:
 
         check_is_fitted(self)
         return scatter(self.embedding_, labels, title=title, ax=ax, path=path, point_size=point_size, legend=legend)
+
+    def _rows_shown(self: Any, X: Any) -> tuple[Any, Any]:
+        """The positions of the rows to show, and the rows themselves if they were given."""
+        if X is None:
+            return self.embedding_, None
+        rows = check_rows(self, X, reset=False)
+        return self.transform(X), rows
 
     def _picture(self: Any) -> str:
         """The map of a fitted estimator as HTML; empty if there is none, or nothing to draw it with."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ __all__ = ["check_columns", "columns_of", "describe_column"]
 
 # Up to this many different words are categories, which have colors; more are texts, which can be searched.
 MAX_CATEGORIES = 1000
+DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z?)?")
 # Up to this many different words are categories even if there are few rows.
 ALWAYS_CATEGORIES = 20
 
@@ -46,7 +48,7 @@ def describe_column(name: str, values: np.ndarray, key: str) -> tuple[dict[str, 
     """A column's description, and its arrays under names that begin with ``key``.
 
     Words, and up to 100 different whole numbers, are categories, like the classes of `tsee.plots.scatter`. Other
-    numbers are amounts, and so are whole numbers that all differ. Words that rarely repeat are texts.
+    numbers are amounts, and so are dates and whole numbers that all differ. Words that rarely repeat are texts.
     """
     if values.dtype.kind in "iuf":
         distinct = np.unique(values[np.isfinite(values)])
@@ -55,8 +57,11 @@ def describe_column(name: str, values: np.ndarray, key: str) -> tuple[dict[str, 
             exact = _numbers(values, distinct)
             if exact is not None:
                 return {"name": name, "kind": "number", "values": key}, {key: exact}
+    dates = _dates(values)
+    if dates is not None:
+        return _describe_dates(name, dates, key)
     words = values.tolist()
-    if values.dtype.kind in "mM":
+    if values.dtype.kind == "m":
         words = [None if word == "NaT" else word for word in values.astype(str).tolist()]
     missing = [_is_missing(word) for word in words]
     distinct_words = {word for word, lost in zip(words, missing, strict=True) if not lost}
@@ -79,6 +84,32 @@ def _numbers(values: np.ndarray, distinct: np.ndarray) -> np.ndarray | None:
     if largest > 2**53:
         return None
     return values.astype(np.int32 if largest < 2**31 and np.isfinite(values).all() else np.float64)
+
+
+def _dates(values: np.ndarray) -> np.ndarray | None:
+    """Dates as datetime64, or None: dates of numpy and pandas, and texts that are all dates such as 2026-01-31."""
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[ms]")
+    words = values.tolist() if values.dtype.kind in "OUT" else []
+    known = [word for word in words if not _is_missing(word) and word != ""]
+    if not known or not all(isinstance(word, str) and DATE.fullmatch(word) for word in known):
+        return None
+    try:
+        return np.array([_date(word) for word in words], "datetime64[ms]")
+    except ValueError:  # such as February 30
+        return None
+
+
+def _date(word: Any) -> str:
+    return "NaT" if _is_missing(word) or word == "" else str(word).removesuffix("Z").replace(" ", "T")
+
+
+def _describe_dates(name: str, dates: np.ndarray, key: str) -> tuple[dict[str, Any], Arrays]:
+    """Dates as milliseconds since 1970, with the time of day if any has one."""
+    missing = np.isnat(dates)
+    numbers = np.where(missing, np.nan, dates.astype(np.int64).astype(np.float64))
+    whole_days = bool((numbers[~missing] % 86_400_000 == 0).all())
+    return {"name": name, "kind": "number", "values": key, "date": "day" if whole_days else "time"}, {key: numbers}
 
 
 def _is_missing(word: Any) -> bool:

@@ -18,6 +18,8 @@ from tsee.explorer.columns import check_columns, columns_of
 from tsee.explorer.model import describe_model
 from tsee.explorer.packing import Arrays, pack
 from tsee.explorer.pictures import describe_pictures
+from tsee.explorer.topics import describe_topics
+from tsee.explorer.trust import describe_trust
 from tsee.explorer.written import MapPage
 from tsee.files.atomic import replacing
 from tsee.files.errors import listed, unwritable
@@ -41,6 +43,7 @@ def write_map_page(
     features: Sequence[str] | None = None,
     images: Any = None,
     title: str | None = None,
+    X: Any = None,
 ) -> MapPage:
     """Write a map as one HTML file, which opens offline and places new rows.
 
@@ -67,6 +70,10 @@ def write_map_page(
         page carries a random sample of that size.
     title : str, optional
         The title of the page.
+    X : array, tensor, sparse matrix or Rows, of shape (n, n_features), optional
+        The rows of the map. With them, a page of up to 65,536 rows shows the nearest rows in the data of each point,
+        how many of them the map keeps, and where the network alone would place it. Not needed for a map of the rows
+        of ``fit`` if all of them are exemplars.
 
     Returns
     -------
@@ -88,7 +95,7 @@ def write_map_page(
     ...     page.stat().st_size < 3e6
     True
     """
-    page, _ = map_page(estimator, positions, columns=columns, features=features, images=images, title=title)
+    page, _ = map_page(estimator, positions, columns=columns, features=features, images=images, title=title, X=X)
     return _replace(Path(path), page)
 
 
@@ -100,6 +107,7 @@ def map_page(
     features: Sequence[str] | None = None,
     images: Any = None,
     title: str | None = None,
+    X: Any = None,
     color: str | None = None,
     embedded: bool = False,
 ) -> tuple[str, dict[str, Any]]:
@@ -107,7 +115,7 @@ def map_page(
 
     Parameters
     ----------
-    estimator, positions, columns, features, images, title
+    estimator, positions, columns, features, images, title, X
         As in `write_map_page`.
     color : str, optional
         The column that colors the points at first. By default the first one.
@@ -133,11 +141,14 @@ def map_page(
     extent = float((high - low).max()) or 1.0
 
     arrays: Arrays = {"positions": np.round((positions - low) / extent * 65535).astype(np.uint16)}
-    described, own = columns_of(check_columns(columns, n_rows))
+    named = check_columns(columns, n_rows)
+    described, own = columns_of(named)
     arrays |= own
     pictures, own = describe_pictures(images, n_rows)
     arrays |= own
     placing, own = describe_model(fitted, features, extent)
+    arrays |= own
+    trust, own = describe_trust(fitted, positions, X)
     arrays |= own
     exemplars = _exemplar_positions(fitted, n_rows)
     if exemplars is not None:
@@ -150,6 +161,8 @@ def map_page(
         "low": low.tolist(),
         "extent": extent,
         "columns": described,
+        "topics": describe_topics((positions - low) / extent, named, described),
+        "trust": trust,
         "pictures": pictures,
         "model": placing,
         "colors": {"light": COLORS, "dark": DARK_COLORS},

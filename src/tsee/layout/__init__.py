@@ -2,7 +2,8 @@
 
 from tsee.layout.attraction import Attraction
 from tsee.layout.descent import lay_out
+from tsee.layout.growth import grow
 from tsee.layout.repulsion import Repulsion
 from tsee.layout.shape import large_shape
 
-__all__ = ["Attraction", "Repulsion", "large_shape", "lay_out"]
+__all__ = ["Attraction", "Repulsion", "grow", "large_shape", "lay_out"]

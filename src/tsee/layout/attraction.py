@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
 from torch import Tensor
 from torch.nn.functional import embedding_bag, pad
 
@@ -26,19 +26,27 @@ class Attraction:
     ----------
     affinities : Affinities
         The neighbors of positions among themselves. p is symmetric (equation 3): the mean of both directions, over n.
+    n_held : int
+        The first so many positions are held: they have no neighbors of their own and feel nothing. Those who choose
+        them as neighbors count as chosen by them in return.
     """
 
-    def __init__(self, affinities: Affinities) -> None:
-        n, k = affinities.indices.shape
+    def __init__(self, affinities: Affinities, n_held: int = 0) -> None:
+        n_felt, k = affinities.indices.shape
+        n = n_held + n_felt
         # 32 bits, half of what they would take otherwise.
         chosen = (affinities.probabilities.float().numpy().ravel(), affinities.indices.int().numpy().ravel())
-        one_way = csr_matrix((*chosen, np.arange(0, n * k + 1, k)), shape=(n, n))
-        both = (one_way + one_way.T).tocsr()
+        one_way = csr_matrix((*chosen, np.arange(0, n_felt * k + 1, k)), shape=(n_felt, n))
+        among = one_way[:, n_held:] if n_held else one_way
+        both = (among + among.T).tocsr()
+        if n_held:
+            both = hstack([2 * one_way[:, :n_held], both], format="csr")
         both.data /= 2 * n
+        self.n_held = n_held
         self.probabilities = torch.from_numpy(both.data)
         self.others, self.starts = torch.from_numpy(both.indices), torch.from_numpy(both.indptr)
-        self.rows = torch.repeat_interleave(torch.arange(n, dtype=self.starts.dtype), self.starts.diff())
-        self.totals = torch.from_numpy(np.asarray(both.sum(1), dtype=np.float32)).flatten()  # (n,), together 1
+        self.rows = torch.repeat_interleave(torch.arange(n_held, n, dtype=self.starts.dtype), self.starts.diff())
+        self.totals = torch.from_numpy(np.asarray(both.sum(1), dtype=np.float32)).flatten()  # (n_felt,)
         self._parts = list(_parts(both.indptr))
         longest = max(int(self.starts[part.stop] - self.starts[part.start]) for part in self._parts)
         self._here, self._there = (torch.empty(longest, dtype=torch.complex64) for _ in range(2))
@@ -49,7 +57,7 @@ class Attraction:
         # Complex numbers gather and subtract two coordinates at once.
         planes = torch.view_as_complex(pad(positions, (0, h % 2)).view(n, -1, 2)).T.contiguous()  # (h / 2, n)
         table = torch.cat([positions, torch.ones_like(positions[:, :1])], 1)
-        pulled = torch.empty_like(table)
+        pulled = torch.empty_like(table[self.n_held :])
         for rows in self._parts:
             first, last = int(self.starts[rows.start]), int(self.starts[rows.stop])
             pairs, others = slice(first, last), self.others[first:last]
@@ -64,7 +72,7 @@ class Attraction:
             pulled[rows] = embedding_bag(
                 others, table, starts, per_sample_weights=pulls, mode="sum", include_last_offset=True
             )
-        return pulled[:, h:] * positions - pulled[:, :h]
+        return pulled[:, h:] * positions[self.n_held :] - pulled[:, :h]
 
 
 def _parts(starts: np.ndarray) -> Iterator[slice]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import torch
-from scipy.fft import next_fast_len
 from torch import Tensor
 
 from tsee.data import blocks_in_cache
@@ -105,6 +104,8 @@ class Repulsion:
         spectrum of the spline that puts positions on the grid and reads forces from it.
         """
         if self._kernels is None or self._kernels[0] != (nodes, spacing, h):
+            from scipy.fft import next_fast_len  # here: it would be a tenth of the time of importing tsee
+
             size = next_fast_len(2 * (nodes + SPLINE), real=True)  # undoing the spline blurs the far end
             lags = torch.arange(size)
             lags = torch.where(lags < size - lags, lags, lags - size)

@@ -6,17 +6,12 @@ from tsee.metric.euclidean import euclidean
 from tsee.metric.features import Hamming, Jaccard, Manhattan
 from tsee.metric.precomputed import Precomputed
 from tsee.metric.protocol import Metric
+from tsee.words import METRICS, PRECOMPUTED, UNIT_LENGTH
 
 __all__ = ["METRICS", "OF_FEATURES", "PRECOMPUTED", "UNIT_LENGTH", "compares_features", "metric_of"]
 
-# Euclidean distances between rows of unit length.
-UNIT_LENGTH = ("cosine", "correlation")
 # Distances between the features themselves, which principal components would not keep.
 OF_FEATURES: dict[str, Metric] = {"manhattan": Manhattan(), "hamming": Hamming(), "jaccard": Jaccard()}
-# All that compare rows.
-METRICS = ("euclidean", *UNIT_LENGTH, *OF_FEATURES)
-# Not one of them: rows are distances already.
-PRECOMPUTED = "precomputed"
 
 
 def metric_of(name: str) -> Metric:

@@ -15,15 +15,17 @@ from torch import Tensor
 
 from tsee.fitted import METHODS, NETWORKS, PLACEMENTS
 from tsee.metric import METRICS, PRECOMPUTED, compares_features
-from tsee.networks import ACTIVATIONS, NORMALIZATIONS
 from tsee.values import is_count, is_list_of, is_number, is_text, need
+from tsee.versions import check_updates
+from tsee.words import ACTIVATIONS, NORMALIZATIONS
 
 __all__ = ["check_model"]
 
 KEYS = {"format", "format_version", "tsee_version", "parameters", "method", "n_components", "n_features"}
 KEYS |= {"feature_names", "network", "scale", "perplexity", "placement", "history", "checksum", "config_checksum"}
-# Models that were saved before there was a choice do not have it.
-KEYS |= {"metric"}
+# Models that were saved before there was a choice of metrics, or updates, do not have them.
+LATER_KEYS = {"metric", "row_counts", "updates"}
+KEYS |= LATER_KEYS
 
 # Each tensor besides the network's: its type and its shape. A size is the same wherever its name stands.
 TENSORS: dict[str, tuple[torch.dtype, tuple[str, ...]]] = {
@@ -47,7 +49,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Raise ValueError, with a short reason, if a configuration and tensors are not a whole model."""
-    need(set(config) | {"metric"} == KEYS, "its entries are not those of a model")
+    need(set(config) | LATER_KEYS == KEYS, "its entries are not those of a model")
     need(is_text(config["tsee_version"]), "'tsee_version' must be text")
     need(isinstance(config["parameters"], dict), "'parameters' must be named")
     method = config["method"]
@@ -69,7 +71,12 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
     need(config["placement"] in PLACEMENTS, f"'placement' must be one of {PLACEMENTS}")
     _check_history(config["history"])
+    if "row_counts" in config or "updates" in config:
+        check_updates(config.get("row_counts"), config.get("updates"))
     sizes = _check_tensors(config, tensors)
+    # One of several processes has the positions of its own rows only.
+    n_rows = sum(config.get("row_counts", [sizes.get("rows", 0)]))
+    need(sizes.get("rows", 0) <= n_rows, "'embedding' and 'row_counts' differ")
     _check_exemplars(config, tensors)
     _check_network(config, {name: t for name, t in tensors.items() if name.startswith(NETWORK)}, sizes["inputs"])
 
@@ -131,6 +138,8 @@ def _check_exemplars(config: dict[str, Any], tensors: dict[str, Tensor]) -> None
         indices = tensors["exemplars.indices"]
         ascending = bool((indices[:1] >= 0).all() and (indices.diff() > 0).all())
         need(ascending, "'exemplars.indices' must ascend from 0")
+        n_rows = sum(config.get("row_counts", [int(indices[-1]) + 1]))
+        need(int(indices[-1]) < n_rows, "'exemplars.indices' and 'row_counts' differ")
 
 
 def _check_network(config: dict[str, Any], tensors: dict[str, Tensor], n_inputs: int) -> None:

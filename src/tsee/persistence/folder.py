@@ -17,10 +17,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any
-
-import safetensors.torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 try:
     import fcntl
@@ -28,12 +25,23 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 from tsee.exceptions import ModelError
-from tsee.files.errors import obstacle
-from tsee.fitted import FittedMap
-from tsee.persistence.checks import check_model
-from tsee.values import plain
 
-__all__ = ["CONFIG", "TENSORS", "SavedModel", "check_target", "inconsistent", "read_model", "save_model"]
+if TYPE_CHECKING:  # what reads the numbers is imported with torch, when they are read
+    from torch import Tensor
+
+    from tsee.fitted import FittedMap
+
+__all__ = [
+    "CONFIG",
+    "TENSORS",
+    "ModelFiles",
+    "SavedModel",
+    "check_target",
+    "inconsistent",
+    "read_files",
+    "read_model",
+    "save_model",
+]
 
 FORMAT = "tsee-model"
 FORMAT_VERSION = 3
@@ -46,6 +54,34 @@ MAX_REASON = 300
 LOCKED_SECONDS = 60.0
 # How often a model is read again if it was replaced in the meantime.
 READINGS = 5
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """The files of a model as they were saved, by their checksums; what they say is not checked yet.
+
+    Attributes
+    ----------
+    config : dict
+        The content of ``config.json``.
+    data : bytes
+        The bytes of ``model.safetensors``.
+    n_bytes : int
+        The size of both files.
+    saved : float
+        When they were written, in seconds since 1970.
+    """
+
+    config: dict[str, Any]
+    data: bytes
+    n_bytes: int
+    saved: float
+
+    def shapes(self) -> dict[str, list[int]]:
+        """The shape of each tensor, from the heading of ``model.safetensors``: its length, and JSON."""
+        length = int.from_bytes(self.data[:8], "little")
+        heading = json.loads(self.data[8 : 8 + length])
+        return {name: entry["shape"] for name, entry in heading.items() if name != "__metadata__"}
 
 
 @dataclass(frozen=True)
@@ -72,6 +108,11 @@ class SavedModel:
 
 def save_model(fitted: FittedMap, parameters: dict[str, Any], path: str | PathLike[str]) -> None:
     """Write a fitted map, and the parameters of its estimator, to the folder ``path``; a model there is replaced."""
+    import safetensors.torch
+
+    from tsee.persistence.checks import check_model
+    from tsee.values import plain
+
     target = Path(os.path.realpath(path))
     staging, replaced = _beside(target, "saving"), _beside(target, "replaced")
     description, named_tensors = fitted.to_tensors()
@@ -115,6 +156,21 @@ def save_model(fitted: FittedMap, parameters: dict[str, Any], path: str | PathLi
 
 def read_model(path: str | PathLike[str]) -> SavedModel:
     """Read a model folder into memory, and check that it is as it was saved and that its parts fit together."""
+    import safetensors.torch
+
+    from tsee.persistence.checks import check_model
+
+    files = read_files(path)
+    try:
+        tensors = safetensors.torch.load(files.data)
+        check_model(files.config, tensors)
+    except Exception as error:  # safetensors and torch raise any kind of error on a forged header
+        raise inconsistent(path, error) from error
+    return SavedModel(files.config, tensors, files.n_bytes, files.saved)
+
+
+def read_files(path: str | PathLike[str]) -> ModelFiles:
+    """Read the files of a model into memory, and check that they are as they were saved."""
     for reading in range(1, READINGS + 1):
         folder = _folder_of(path)
         before = _version(folder)
@@ -127,12 +183,7 @@ def read_model(path: str | PathLike[str]) -> SavedModel:
         except ModelError:
             if reading == READINGS or before == _version(_folder_of(path)):
                 raise  # otherwise a save has just replaced the folder
-    try:
-        tensors = safetensors.torch.load(data)
-        check_model(config, tensors)
-    except Exception as error:  # safetensors and torch raise any kind of error on a forged header
-        raise inconsistent(path, error) from error
-    return SavedModel(config, tensors, len(content) + len(data), saved)
+    return ModelFiles(config, data, len(content) + len(data), saved)
 
 
 def inconsistent(path: str | PathLike[str], error: Exception) -> ModelError:
@@ -142,6 +193,8 @@ def inconsistent(path: str | PathLike[str], error: Exception) -> ModelError:
 
 def check_target(path: str | PathLike[str]) -> None:
     """Raise if a model could not be saved to the folder ``path``, before an hour is spent on it."""
+    from tsee.files.errors import obstacle
+
     target = Path(os.path.realpath(path))
     _check_replaceable(target)
     reason = obstacle(target)

@@ -6,6 +6,7 @@ from tsee.batches import MemoryStore, Store, new_store, seed_of
 from tsee.data import blocks
 from tsee.distributed import all_max, broadcast, rank
 from tsee.exceptions import DataWarning, warn
+from tsee.growing.lesson import GrownRows
 from tsee.objectives import Objective
 from tsee.preprocessing import Inputs
 from tsee.progress import progress_bar
@@ -17,12 +18,12 @@ __all__ = ["read_batches"]
 READ_ENTRIES, MIN_READ_ROWS, MAX_READ_ROWS = 2**22, 2**10, 2**14
 
 
-def read_batches(inputs: Inputs, objective: Objective, plan: Plan, *, on_disk: bool) -> Store:
+def read_batches(inputs: Inputs | GrownRows, objective: Objective, plan: Plan, *, on_disk: bool) -> Store:
     """What training needs for each row, ready to be read in random batches.
 
     Parameters
     ----------
-    inputs : Inputs
+    inputs : Inputs or GrownRows
         The rows of this process.
     objective : Objective
         Its columns are kept with the inputs.

@@ -18,7 +18,7 @@ from tsee.batches import Batch, Store
 from tsee.distributed import all_interrupted, all_sum, broadcast, rank, world_size
 from tsee.exceptions import TrainingWarning, warn
 from tsee.exemplars import choose_centers
-from tsee.fitted import FittedMap, History
+from tsee.fitted import FittedMap, History, Placement
 from tsee.layout import large_shape, lay_out
 from tsee.networks import FlatteningNetwork, Network
 from tsee.objectives import Distillation, Objective, Sampled
@@ -30,7 +30,7 @@ from tsee.training.plan import Plan
 from tsee.training.run import Run
 from tsee.values import need
 
-__all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "has_bfloat16", "is_dense", "run_stages"]
+__all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "has_bfloat16", "is_dense", "laid_out", "run_stages"]
 
 # The share of a training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
@@ -210,21 +210,8 @@ class LayOut:
                     exaggeration=self.exaggeration,
                     progress=lambda done: bar.update(),
                 )
-        positions, complete = broadcast(positions), bool(broadcast(torch.tensor(float(complete))))
-        if not complete:
-            warn(
-                "The layout was interrupted: the positions found until then are kept, but the network has not learned "
-                "them.",
-                TrainingWarning,
-            )
-        if fitted.exemplars.neighbors is None:  # rows that are equal may have been given different ones
-            positions = same_for_equal(inputs, positions)
-        return replace(
-            fitted,
-            exemplars=replace(fitted.exemplars, positions=positions),
-            placement="refined" if not complete or is_dense(plan.n_rows, len(inputs)) else "forward",
-            history=replace(fitted.history, complete=complete),
-        )
+        placement: Placement = "refined" if is_dense(plan.n_rows, len(inputs)) else "forward"
+        return laid_out(replace(fitted, placement=placement), positions, complete=complete)
 
 
 @dataclass(frozen=True)
@@ -238,21 +225,30 @@ class Distill:
     n_epochs : int
     n_places : int
         How many places of the layout the network chooses among; 0 leaves the network as it is.
+    fresh : Tensor or None
+        If given, the network has learned before and goes on from there; ``n_places`` are then added
+        among the exemplars of these numbers.
     """
 
     objective: Sampled
     n_epochs: int
     n_places: int = 0
+    fresh: Tensor | None = None
 
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
         assert fitted.exemplars is not None
         assert fitted.exemplars.positions is not None
         network, positions = _flat(fitted.network), fitted.exemplars.positions
         size = max(float(positions.square().sum(1).mean().sqrt()), 1e-6)
-        fitted, places = replace(fitted, network=network), None
+        fitted, places, plan = replace(fitted, network=network), None, session.plan
         try:
-            if isinstance(network, Network) and self.n_places:
-                places = self._places(positions, session.plan)
+            if self.fresh is not None and isinstance(network, Network) and network.n_places:
+                network.sharpen(1 / sharper(network.n_places))
+                if self.n_places:
+                    network.add_places(self._places(positions[self.fresh], plan), plan.generator)
+                places = network.readout.weight.detach().T.cpu().clone()
+            elif isinstance(network, Network) and self.n_places:
+                places = self._places(positions, plan)
             lesson = Distillation(self.objective, positions, size=size, n_epochs=self.n_epochs, places=places)
         except KeyboardInterrupt:
             if world_size() > 1:  # the second Ctrl-C: the first would have waited for the others
@@ -263,13 +259,13 @@ class Distill:
                 TrainingWarning,
             )
             return replace(fitted, placement="refined", history=replace(fitted.history, complete=False))
-        if isinstance(network, Network) and places is not None:
-            network.choose_among(places.to(session.plan.device), session.plan.generator)
-        elif isinstance(network, Network):  # its first weights draw a map of a size of about 1
+        if self.fresh is None and isinstance(network, Network) and places is not None:
+            network.choose_among(places.to(plan.device), plan.generator)
+        elif self.fresh is None and isinstance(network, Network):  # its first weights draw a map of a size of about 1
             with torch.no_grad():
                 network.readout.weight.mul_(size)
         history = session.train(fitted, lesson.loss, stage=number, number=1, n_epochs=self.n_epochs, refined=True)
-        if isinstance(network, Network) and self.n_places:
+        if places is not None and isinstance(network, Network):
             network.sharpen(sharper(network.n_places))
         return replace(fitted, history=history)
 
@@ -285,6 +281,30 @@ class Distill:
 def sharper(n_places: int) -> float:
     """What the scores of so many places are multiplied by after training."""
     return min(MOST_SHARPER, max(LEAST_SHARPER, (n_places / PLACES_UNIT) ** 0.5))
+
+
+def laid_out(fitted: FittedMap, positions: Tensor, *, complete: bool, n_held: int = 0) -> FittedMap:
+    """The map with the positions of its exemplars that the first process found. A collective.
+
+    The first ``n_held`` exemplars are where they have to be.
+    """
+    exemplars = fitted.exemplars
+    assert exemplars is not None
+    positions, complete = broadcast(positions), bool(broadcast(torch.tensor(float(complete))))
+    if not complete:
+        warn(
+            "The layout was interrupted: the positions found until then are kept, but the network has not learned "
+            "them.",
+            TrainingWarning,
+        )
+    if exemplars.neighbors is None:  # rows that are equal may have been given different ones
+        positions = same_for_equal(exemplars.inputs, positions, n_held)
+    return replace(
+        fitted,
+        exemplars=replace(exemplars, positions=positions),
+        placement=fitted.placement if complete else "refined",
+        history=replace(fitted.history, complete=complete),
+    )
 
 
 def is_dense(n_rows: int, n_exemplars: int) -> bool:
@@ -336,13 +356,20 @@ def _flat(network: nn.Module) -> nn.Module:
     return network.flat() if isinstance(network, FlatteningNetwork) else network
 
 
-def same_for_equal(inputs: Tensor, positions: Tensor) -> Tensor:
-    """Positions in which equal inputs share the mean of their positions."""
+def same_for_equal(inputs: Tensor, positions: Tensor, n_held: int = 0) -> Tensor:
+    """Positions in which equal inputs share the mean of their positions, or of those of them that are held.
+
+    The first ``n_held`` are held. Equal ones among them share a position already.
+    """
     distinct, group = torch.unique(inputs, dim=0, return_inverse=True)
     if len(distinct) == len(inputs):
         return positions
-    sums = positions.new_zeros(len(distinct), positions.shape[1]).index_add_(0, group, positions)
-    return (sums / torch.bincount(group)[:, None])[group]
+    held = torch.arange(len(inputs)) < n_held
+    has_held = torch.bincount(group[held], minlength=len(distinct)) > 0
+    weights = (held | ~has_held[group]).to(positions.dtype)[:, None]
+    sums = positions.new_zeros(len(distinct), positions.shape[1]).index_add_(0, group, weights * positions)
+    totals = positions.new_zeros(len(distinct), 1).index_add_(0, group, weights)
+    return torch.where(held[:, None], positions, (sums / totals)[group])
 
 
 @contextmanager

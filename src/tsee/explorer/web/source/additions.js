@@ -248,7 +248,7 @@ export class Additions {
 
   line(row, top) {
     const { batch } = this;
-    const name = batch.label?.values[row] || `row ${counted(row + 1)}`;
+    const name = batch.label?.values[row] || `row ${counted(row)}`;
     const more = batch.columns.find((column) => column !== batch.label)?.values[row];
     return h(
       'button',
@@ -299,7 +299,7 @@ export class Additions {
     const { batch } = this;
     const lines = batch.columns.map((column) => [column.name, column.values[row]]);
     if (batch.novel[row]) lines.push(['unlike the map’s data', `farther than ${(100 * Math.min(batch.novelty[row], 0.999)).toFixed(1)} % of it`]);
-    card.show(null, lines, this.fill(row), `new row ${counted(row + 1)}`, at);
+    card.show(null, lines, this.fill(row), `new row ${counted(row)}`, at);
   }
 
   // The color of the row's own category, if the file has the column that the map is colored by.
@@ -343,12 +343,12 @@ export class Additions {
 
   save() {
     const { positions, novelty, columns, n } = this.batch;
-    const head = ['row', ...columns.map((column) => column.name), 'tsee1', 'tsee2', ...(novelty ? ['novelty'] : [])];
+    const head = ['row', ...columns.map((column) => column.name), 'tsee0', 'tsee1', ...(novelty ? ['novelty'] : [])];
     const lines = [csvLine(head)];
     for (let i = 0; i < n; i++) {
       lines.push(
         csvLine([
-          String(i + 1),
+          String(i),
           ...columns.map((column) => column.values[i]),
           plain(positions[2 * i]),
           plain(positions[2 * i + 1]),

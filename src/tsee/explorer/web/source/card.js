@@ -7,10 +7,10 @@ const MAX_LINES = 10;
 const MAX_LETTERS = 220;
 
 export class Card {
-  constructor(element, data, columns) {
+  constructor(element, columns, pictures) {
     this.element = element;
     this.columns = columns;
-    this.pictures = pictures(data);
+    this.pictures = pictures;
   }
 
   hide() {
@@ -21,7 +21,7 @@ export class Card {
   row(row, at, first, color) {
     const columns = [...this.columns].sort((a, b) => (b === first) - (a === first));
     const lines = columns.map((column) => [column.name, column.text(row)]);
-    this.show(this.pictures?.(row), lines, first ? color : null, `row ${counted(row)}`, at);
+    this.show(this.pictures?.of(row), lines, first ? color : null, `row ${counted(row)}`, at);
   }
 
   show(picture, lines, color, foot, at) {
@@ -56,29 +56,4 @@ export class Card {
     const y = Math.min(Math.max(8, top - 12), window.innerHeight - height - 8);
     this.element.style.transform = `translate(${Math.round(Math.max(8, x))}px, ${Math.round(y)}px)`;
   }
-}
-
-// A function from a row to a canvas with its picture, or to null if it has none.
-function pictures(data) {
-  if (!data.pictures) return null;
-  const { height, width, colors, pixels, rows } = data.pictures;
-  const all = data.arrays[pixels];
-  const index = rows && new Map(Array.from(data.arrays[rows], (row, at) => [row, at]));
-  return (row) => {
-    const at = index ? index.get(row) : row;
-    if (at === undefined) return null;
-    const canvas = h('canvas', { width, height, className: 'picture', role: 'img', 'aria-label': 'Picture of this row' });
-    const context = canvas.getContext('2d');
-    const image = context.createImageData(width, height);
-    const from = at * height * width * colors;
-    for (let i = 0; i < height * width; i++) {
-      for (let part = 0; part < 3; part++) image.data[4 * i + part] = all[from + i * colors + (colors === 3 ? part : 0)];
-      image.data[4 * i + 3] = 255;
-    }
-    context.putImageData(image, 0, 0);
-    const grow = Math.min(112 / width, 112 / height);
-    canvas.style.width = `${width * grow}px`;
-    canvas.style.height = `${height * grow}px`;
-    return canvas;
-  };
 }

@@ -7,12 +7,20 @@ const KEYS = [
   ['Drag, or arrow keys', 'move'],
   ['Wheel, pinch, + and −', 'zoom; 0 shows the whole map'],
   ['Shift and drag, or L', 'lasso; B for a box, V to move again'],
+  ['Click on a point', 'its neighbors, and how far to trust its position'],
   ['Names in the legend', 'click to show only these categories'],
-  ['/', 'search'],
+  ['/', 'search; all words must occur; Enter lists what is found'],
+  ['S, I', 'select what is in view; open the row in the middle'],
+  ['R', 'read the selection'],
   ['N', 'place new rows; you can also drop or paste them anywhere'],
-  ['T, E, D', 'names, exemplars, dark or light background'],
+  ['T, P, C', 'names, pictures, lines of equal density'],
+  ['E, D', 'exemplars, dark or light background'],
   ['Esc', 'clear the search, selection or filter'],
 ];
+
+function keysOf(data) {
+  return KEYS.filter(([key]) => key !== 'Click on a point' || data.trust);
+}
 
 export function help(data) {
   const pictures = data.pictures?.rows && data.arrays[data.pictures.rows].length;
@@ -20,7 +28,7 @@ export function help(data) {
     'dialog',
     { className: 'help', onclose: () => dialog.remove(), onclick: (event) => event.target === dialog && dialog.close() },
     h('h2', {}, 'Help'),
-    h('dl', {}, KEYS.map(([key, means]) => [h('dt', {}, key), h('dd', {}, means)])),
+    h('dl', {}, keysOf(data).map(([key, means]) => [h('dt', {}, key), h('dd', {}, means)])),
     h(
       'p',
       { className: 'quiet' },

@@ -1,17 +1,19 @@
 // The legend: names to click, or a scale on which to drag a range, which decide the points that are shown.
 
-import { categoryColors, scaleColor, MISSING, FAINT } from './colors.js';
-import { counted, short } from './columns.js';
+import { categoryColors, scaleColor, MISSING } from './colors.js';
+import { counted } from './columns.js';
 import { h, later } from './elements.js';
+import { BINS, Histogram } from './histogram.js';
 
-const BINS = 64;
 // More names than this are sorted by frequency, and can be searched.
 const MAX_UNSORTED = 20;
 const MAX_LISTED = 300;
 
 export class Legend {
-  constructor(element, base, changed) {
+  // `filter`: whether it only chooses points, and another legend colors them.
+  constructor(element, base, changed, filter = false) {
     this.element = element;
+    this.filter = filter;
     this.base = base;
     this.changed = changed;
     this.column = null;
@@ -55,8 +57,28 @@ export class Legend {
     return codes;
   }
 
+  // What is chosen, in words, and the choice that such words were made from.
+  get state() {
+    const { column, only, range } = this;
+    if (only.size) return [...only].map((code) => (code < column.names.length ? column.names[code] : ''));
+    return range && range.map((value) => (Number.isFinite(value) ? value : ''));
+  }
+
+  set state(chosen) {
+    const { column } = this;
+    if (!column || !chosen) return;
+    if (column.kind === 'category') {
+      const codes = chosen.map((name) => (name === '' ? column.names.length : column.names.indexOf(name)));
+      this.only = new Set(codes.filter((code) => code >= 0));
+    } else {
+      const [low, high] = chosen.map((value) => (value === '' ? NaN : Number(value)));
+      this.range = [Number.isNaN(low) ? -Infinity : low, Number.isNaN(high) ? Infinity : high];
+    }
+    this.show(column, this.theme);
+  }
+
   // Marks rows that the legend filters out as not shown.
-  filter(shown) {
+  hide(shown) {
     const { column, only, range } = this;
     if (only.size) {
       for (let i = 0; i < shown.length; i++) if (!only.has(column.codes[i])) shown[i] = 0;
@@ -142,7 +164,7 @@ export class Legend {
           title: name,
           onclick: () => this.toggle(code),
         },
-        h('i', { style: { background: this.colors[code] } }),
+        this.filter ? null : h('i', { style: { background: this.colors[code] } }),
         h('span', {}, name || '(empty)'),
         h('b', {}, counted(count)),
       ),
@@ -164,82 +186,12 @@ export class Legend {
 
   showNumbers() {
     const { column, theme } = this;
-    const { values } = column;
-    const { low, high, least, most, missing } = column.range;
     this.colors = Array.from({ length: BINS }, (_, i) => scaleColor((i + 0.5) / BINS, theme));
     this.colors.push(MISSING[theme]);
-    const counts = new Uint32Array(BINS);
-    for (let i = 0; i < values.length; i++) {
-      const at = Math.floor(((values[i] - low) / (high - low)) * BINS);
-      if (at >= 0 && at < BINS) counts[at]++;
-      else if (values[i] === high) counts[BINS - 1]++;
-    }
-    const canvas = h('canvas', {
-      className: 'scale',
-      width: 3 * 216,
-      height: 3 * 64,
-      role: 'img',
-      'aria-label': `Scale from ${short(low)} to ${short(high)}`,
-    });
-    const context = canvas.getContext('2d');
-    const tallest = Math.max(...counts, 1);
-    const width = canvas.width / BINS;
-    const inRange = (at) => {
-      if (!this.range) return true;
-      const value = low + ((at + 0.5) / BINS) * (high - low);
-      return value >= this.range[0] && value <= this.range[1];
-    };
-    const paint = () => {
-      context.clearRect(0, 0, canvas.width, canvas.height);
-      for (let at = 0; at < BINS; at++) {
-        const on = inRange(at);
-        context.fillStyle = on ? this.colors[at] : FAINT[theme];
-        const height = (counts[at] / tallest) * 126;
-        context.globalAlpha = on ? 0.55 : 0.6;
-        context.fillRect(at * width, 138 - height, width - 1.5, height);
-        context.globalAlpha = 1;
-        context.fillRect(at * width, 150, width + 0.5, 24);
-      }
-    };
-    paint();
-    let from = null;
-    const valueAt = (event) => {
-      const box = canvas.getBoundingClientRect();
-      const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
-      // An end includes the values beyond it.
-      return share <= 0.01 ? -Infinity : share >= 0.99 ? Infinity : low + share * (high - low);
-    };
-    const say = () => {
-      const [a, b] = this.range || [-Infinity, Infinity];
-      ends.firstChild.textContent = Number.isFinite(a) ? short(a) : short(low);
-      ends.lastChild.textContent = Number.isFinite(b) ? short(b) : short(high);
-    };
-    const ends = h('div', { className: 'ends' }, h('span'), h('span'));
-    canvas.addEventListener('pointerdown', (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      from = valueAt(event);
-    });
-    canvas.addEventListener('pointermove', (event) => {
-      if (from === null) return;
-      const to = valueAt(event);
-      this.range = [Math.min(from, to), Math.max(from, to)];
-      paint();
-      say();
-    });
-    canvas.addEventListener('pointerup', (event) => {
-      const to = valueAt(event);
-      if (from === to) this.range = null;
-      from = null;
-      paint();
-      say();
+    const histogram = new Histogram(column, theme, !this.filter, this.range, (range) => {
+      this.range = range;
       this.changed();
     });
-    say();
-    this.element.append(canvas, ends);
-    const notes = [];
-    if (least < low || most > high) notes.push(`full range ${short(least)} to ${short(most)}`);
-    if (missing) notes.push(`${counted(missing)} without a value`);
-    notes.push('drag to show a range');
-    this.element.append(h('p', { className: 'quiet' }, notes.join(' · ')));
+    this.element.append(...histogram.elements);
   }
 }

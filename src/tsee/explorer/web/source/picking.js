@@ -48,6 +48,21 @@ export class Grid {
     return best;
   }
 
+  // The `k` points nearest to a point, the nearest first.
+  around(row, k) {
+    const [x, y] = [this.x[row], this.y[row]];
+    for (let radius = 2 / this.side; ; radius *= 2) {
+      const near = [];
+      for (const i of this.within(x - radius, y - radius, x + radius, y + radius)) {
+        const squared = (this.x[i] - x) ** 2 + (this.y[i] - y) ** 2;
+        if (i !== row && (squared <= radius * radius || radius > 3)) near.push([squared, i]);
+      }
+      if (near.length >= k || radius > 3) {
+        return near.sort((a, b) => a[0] - b[0] || a[1] - b[1]).slice(0, k).map(([, i]) => i);
+      }
+    }
+  }
+
   // The wanted points inside a polygon of [x, y] pairs.
   inside(polygon, wanted) {
     const xs = polygon.map((corner) => corner[0]);

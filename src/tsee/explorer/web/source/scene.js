@@ -222,6 +222,29 @@ export class Scene {
     );
   }
 
+  // Whether one sees the whole map, as `look` shows it.
+  get isHome() {
+    if (!this.height) return true;
+    const { x, y, scale } = this.fitting(1.04);
+    const [left, top] = this.toScreen(x, y);
+    const [across, down] = [left - this.width / 2, top - this.height / 2];
+    return Math.abs(this.camera.view[0] / scale - 1) < 0.02 && Math.hypot(across, down) < 4;
+  }
+
+  // Shows the map around a position in map coordinates.
+  lookFrom(x, y, zoom) {
+    const [left, top] = this.fromMap(x, y);
+    const height = 2 / (Math.min(MAX_ZOOM, Math.max(MIN_ZOOM, zoom)) * this.home);
+    const width = (height * this.width) / this.height;
+    return this.plot.zoomToArea({ x: left - width / 2, y: top - height / 2, width, height });
+  }
+
+  // Moves a row to the middle of a part of the screen.
+  panTo(row, { left, top, right, bottom }) {
+    const [x, y] = this.toScreen(this.x[row], this.y[row]);
+    this.panBy((left + right) / 2 - x, (top + bottom) / 2 - y);
+  }
+
   panBy(left, top) {
     this.camera.pan([(2 * left) / this.height, (-2 * top) / this.height]);
     this.plot.view(this.camera.view);
