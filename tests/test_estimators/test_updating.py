@@ -77,6 +77,20 @@ def test_what_is_new_can_be_told_from_what_is_old(see, grown, parts):
         _ = see.update_
 
 
+def test_pages_tell_versions_apart(see, grown, monkeypatch):
+    shown = []
+    monkeypatch.setattr(tsee.explorer, "write_map_page", lambda *given, columns, **others: shown.append(columns))
+    n = len(see.embedding_)
+    own = {"version": np.arange(n + 700)}
+    see.to_html("map.html")
+    grown.to_html("map.html")
+    grown.to_html("map.html", columns={"digit": np.zeros(n + 700)})
+    grown.to_html("map.html", columns=own)
+    assert [columns and list(columns) for columns in shown] == [None, ["version"], ["digit", "version"], ["version"]]
+    assert shown[2]["version"].tolist() == ["fit"] * n + ["update 1"] * 700
+    assert shown[3] is own
+
+
 def test_an_update_of_an_update_and_many_small_ones_end_near_one_large_one(see, grown, parts):
     small = see
     for rows in np.array_split(parts[1][0], 5):

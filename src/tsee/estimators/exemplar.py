@@ -11,14 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from tsee.batches import steps_per_epoch
-from tsee.data import check_rows
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.estimators.properties import ExemplarProperties
+from tsee.estimators.starting import LEAST_WEIGHT, Started
 from tsee.estimators.updating import Updated
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
 from tsee.labels import Labels
+from tsee.layout import Guide
 from tsee.metric import PRECOMPUTED, check_distances, compares_features, metric_of
 from tsee.neighbors import GivenIndex, GivenNeighbors
 from tsee.networks import NoNetwork, put_before
@@ -61,7 +62,7 @@ EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
 PLACES_STEPS = 2700
 
 
-class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
+class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, ParametricMap):
     """Keeps the probabilities of neighboring the exemplars (equations 8 to 12)."""
 
     _n_batches = 32
@@ -79,6 +80,7 @@ class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
     refinement: int
     global_weight: float
     supervised: float
+    start: Any
     placement: Literal["refined", "forward"] | None
     n_neighbors: int | None
     n_noise: int
@@ -184,7 +186,7 @@ class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
         if neighbors is None:
             return super().transform(X)
         check_is_fitted(self)
-        n_rows = check_rows(self, X, reset=False).shape[0]
+        n_rows = self._check_new(X).shape[0]
         return given_positions(self._fitted_exemplars, neighbors, n_rows).numpy()
 
     def _start_network(self, inputs: Inputs, plan: Plan) -> nn.Module:
@@ -334,15 +336,16 @@ class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
         wanted = bool(self.refinement) and self.contrast == "sampled"
         return wanted and exemplars.indices is not None and len(exemplars) >= MIN_REFINED
 
-    def _stages(self, objective: Objective, plan: Plan) -> Sequence[Stage]:
+    def _stages(self, objective: Objective, plan: Plan, guide: Guide | None) -> Sequence[Stage]:
         if not isinstance(objective, Sampled) or not self._is_refined(objective.neighborhoods.exemplars):
-            return super()._stages(objective, plan)
-        weight = float(self.global_weight)
+            return super()._stages(objective, plan, guide)
+        weight = max(float(self.global_weight), 0 if guide is None else LEAST_WEIGHT)
         layout = LayOut(
             objective,
             n_iterations=self.refinement,
             pull=weight / (1 - weight) if weight < 1 else math.inf,
             exaggeration=LAYOUT_EXAGGERATION if self.exaggeration is None else self.exaggeration,
+            guide=guide,
         )
         if self.metric == PRECOMPUTED:  # there is no network
             return [layout]
@@ -388,7 +391,7 @@ class ExemplarMap(PaperSettings, Updated, ExemplarProperties, ParametricMap):
         array([1., 1., 1.], dtype=float32)
         """
         check_is_fitted(self)
-        return self.map_.novelty(check_rows(self, X, reset=False))
+        return self.map_.novelty(self._check_new(X))
 
 
 def _n_places(n_exemplars: int) -> int:

@@ -7,7 +7,7 @@ written out, and a test holds them to this table.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from operator import attrgetter
@@ -22,12 +22,15 @@ __all__ = [
     "ATTRIBUTES",
     "EXEMPLAR_ATTRIBUTES",
     "NOT_LEARNED",
+    "NOT_SAVED",
     "PARAMETERS",
     "Parameter",
 ]
 
 # Parameters that do not change what is learned.
-NOT_LEARNED = ("device", "verbose", "checkpoint", "random_state", "network")
+NOT_LEARNED = ("device", "verbose", "checkpoint", "random_state", "network", "start")
+# Parameters that a saved model does not need.
+NOT_SAVED = ("checkpoint", "start")
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,18 @@ PARAMETERS: dict[str, Parameter] = {
         "that were held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not "
         'for the "full" contrast.',
     ),
+    "start": Parameter(
+        "path, fitted estimator, FittedMap or None",
+        "a path of a model, a fitted DtSEE or HotSEE, its map_, or None",
+        # A fitted map has `place`; it is not imported, since help and completion need no torch.
+        _or_none(
+            lambda value: isinstance(value, str | PathLike) or hasattr(value, "transform") or hasattr(value, "place")
+        ),
+        "Another map, of last month or of another donor, that takes the place of the large shape: rows start where "
+        "they would be placed on it and are drawn there, with a ``global_weight`` of at least 0.75, except for rows "
+        "that are new to it. Both maps then lie alike. Features are matched by name; what is missing is said. The "
+        "fitted model does not need it.",
+    ),
     "placement": Parameter(
         '{"refined", "forward"} or None',
         '"refined", "forward" or None',
@@ -251,6 +266,21 @@ PARAMETERS: dict[str, Parameter] = {
         lambda value: isinstance(value, bool | np.bool_),
         "Whether to divide each feature by its standard deviation first. Set it to True if features have different "
         "units: otherwise each counts by its variance, and the one with the largest numbers decides the map.",
+    ),
+    "columns": Parameter(
+        "dict or None",
+        "a dict from names to kinds and weights, or None",
+        _or_none(lambda value: isinstance(value, Mapping)),
+        'What columns of a table hold: "number", "boolean", "category", "date", "tags", "text", or "drop" to leave it '
+        "out; or a weight, a factor on its squared differences; or both in a tuple. Other columns are recognized by "
+        'type and content. Columns of an array are called "0", "1" and so on. See docs/tables.md.',
+    ),
+    "missing": Parameter(
+        '{"allow", "error"}',
+        '"allow" or "error"',
+        _one_of("allow", "error"),
+        'What becomes of gaps (NaN, None, NA): "allow" fills each with what the rest of its row lets expect, and marks '
+        'it; "error" refuses them.',
     ),
     "spare_dimensions": Parameter(
         "int",

@@ -6,7 +6,8 @@ import base64
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from tsee.data import check_rows
+import numpy as np
+
 from tsee.scikit import check_is_fitted
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Shown:
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features), optional
             The rows to show. By default the rows of ``fit``.
         columns : DataFrame or dict of str to array-like of shape (n_samples,), optional
-            Columns that describe the rows; the first one colors the points at the start.
+            Columns that describe the rows; the first one colors the points at the start. The rows of a map that was
+            updated also get a column "version", unless there is one.
         images : array-like of shape (n_samples, height, width) or (n_samples, height, width, 3), optional
             Pictures of the rows.
         title : str, optional
@@ -70,6 +72,7 @@ class Shown:
 
         check_is_fitted(self)
         positions, rows = self._rows_shown(X)
+        columns = self._with_versions(columns, X)
         return write_map_page(self, positions, path, columns=columns, images=images, title=title, X=rows)
 
     def show(
@@ -122,6 +125,7 @@ class Shown:
         except ImportError as error:
             raise ImportError('show() needs anywidget: pip install "tsee[widget]"') from error
         positions, rows = self._rows_shown(X)
+        columns = self._with_versions(columns, X)
         return map_widget(
             self, positions, columns=columns, images=images, title=title, color=color, height=height, X=rows
         )
@@ -176,8 +180,16 @@ class Shown:
         """The positions of the rows to show, and the rows themselves if they were given."""
         if X is None:
             return self.embedding_, None
-        rows = check_rows(self, X, reset=False)
+        rows = self._check_new(X)
         return self.transform(X), rows
+
+    def _with_versions(self: Any, columns: Any, X: Any) -> Any:
+        """Columns that describe the rows, with the version that each row came with, if there were updates."""
+        given = {} if columns is None else columns
+        if X is not None or not self.map_.updates or not hasattr(given, "items") or "version" in given:
+            return columns
+        names = np.array(["fit", *(f"update {i + 1}" for i in range(len(self.map_.updates)))])
+        return {**dict(given.items()), "version": names[self.versions_]}
 
     def _picture(self: Any) -> str:
         """The map of a fitted estimator as HTML; empty if there is none, or nothing to draw it with."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -16,10 +15,11 @@ from torch import Tensor
 
 from tsee.affinities import Affinities
 from tsee.batches import MemoryStore
-from tsee.data import blocks, check_rows
+from tsee.data import blocks
 from tsee.distributed import all_agree, all_offset, watched_peers, world_size
 from tsee.estimators.checks import check_parameters
 from tsee.estimators.parameters import NOT_LEARNED
+from tsee.estimators.starting import map_digest
 from tsee.exceptions import ModelError
 from tsee.exemplars import Exemplars, choose_points, take
 from tsee.files.rows import Rows
@@ -28,7 +28,6 @@ from tsee.growing.forgetting import check_forget, forget_rows
 from tsee.growing.kinds import are_new_kind
 from tsee.growing.lesson import GrownNeighborhoods, GrownRows, Outside, find_neighbors, share_of
 from tsee.growing.reference import grown_reference
-from tsee.growing.room import starting_positions
 from tsee.metric import PRECOMPUTED
 from tsee.neighbors import build_index
 from tsee.networks import Network, folded
@@ -130,7 +129,7 @@ class Updated:
         chosen = check_forget(forget, sum(self.map_.row_counts))
         grown = copy.copy(self)
         with watched_peers():
-            return grown.adopt(grown._grown(check_rows(self, X, reset=False), float(hold), chosen))
+            return grown.adopt(grown._grown(self._check_new(X), float(hold), chosen))
 
     @property
     def update_(self: Any) -> Update:
@@ -160,6 +159,8 @@ class Updated:
 
     def _grown(self: Any, rows: Any, hold: float, forget: int | np.ndarray | None) -> FittedMap:
         """The map with new rows. A collective."""
+        from tsee.growing.room import starting_positions  # imports more of scipy than a fit needs
+
         before: FittedMap = self.map_
         base = forget_rows(before, forget, least=10)
         old = base.exemplars
@@ -169,7 +170,7 @@ class Updated:
         start, n_new = all_offset(rows.shape[0])
         all_agree(
             {
-                "the model": _digest(before),
+                "the model": map_digest(before),
                 "the 'hold' parameter": hold,
                 "the 'forget' parameter": None if forget is None else np.asarray(forget).tolist(),
             }
@@ -297,21 +298,11 @@ class Updated:
             "estimator": type(self).__name__,
             "n_features": rows.shape[1],
             "data": data_digest(rows, np.zeros(rows.shape[1])),
-            "model": _digest(before),
+            "model": map_digest(before),
             "hold": hold,
             "forget": None if forget is None else np.asarray(forget).tolist(),
         }
         return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
-
-
-def _digest(fitted: FittedMap) -> str:
-    """Tells a map from another one."""
-    exemplars = fitted.exemplars
-    assert exemplars is not None
-    assert exemplars.positions is not None
-    digest = hashlib.sha256(exemplars.positions.numpy().tobytes())
-    digest.update(exemplars.inputs.numpy().tobytes())
-    return digest.hexdigest()[:16]
 
 
 def _continued(before: History, after: History) -> History:

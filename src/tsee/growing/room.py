@@ -144,11 +144,10 @@ def _groups(positions: np.ndarray) -> np.ndarray:
 
 def _free_place(taken: np.ndarray, outline: np.ndarray, positions: Tensor, kin: Tensor) -> np.ndarray:
     """The place nearest to its kin at which a group comes near to no more others than it must."""
-    from scipy.stats import qmc  # here: its import takes a good part of the time of importing tsee
 
     radius = float(np.sqrt(np.square(outline).sum(1).max()))
     low, high = taken.min(0) - radius, taken.max(0) + radius
-    tried = low + (high - low) * qmc.Sobol(taken.shape[1], seed=0).random(TRIED)  # (tried, h)
+    tried = low + (high - low) * _spread(TRIED, taken.shape[1])
     probes = outline[:: max(1, len(outline) // PROBES)]
     reached = (tried[:, None] + probes).reshape(-1, taken.shape[1])
     near, _ = cKDTree(taken).query(reached, distance_upper_bound=APART * _usual_gap(taken))
@@ -158,3 +157,11 @@ def _free_place(taken: np.ndarray, outline: np.ndarray, positions: Tensor, kin: 
     attraction = np.log1p(apart) @ weights.double().numpy()
     place: np.ndarray = tried[np.where(crowded <= crowded.min() + CROWDED, attraction, np.inf).argmin()]
     return place
+
+
+def _spread(n: int, n_components: int) -> np.ndarray:
+    """Points that fill the unit cube evenly, by multiples of powers of the golden ratio of so many dimensions."""
+    ratio = 2.0
+    for _ in range(50):  # to the root of x^(h + 1) = x + 1
+        ratio = (1 + ratio) ** (1 / (n_components + 1))
+    return (0.5 + np.arange(n)[:, None] * ratio ** -np.arange(1, n_components + 1.0)) % 1  # (n, h)

@@ -13,6 +13,7 @@ over all pairs, the repulsion, and the pull, in which s counts as a constant.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ from tsee.layout.attraction import Attraction
 from tsee.layout.repulsion import Repulsion
 from tsee.layout.shape import turned
 
-__all__ = ["lay_out"]
+__all__ = ["Guide", "lay_out"]
 
 # The usual gradient descent of t-SNE: momentum, and a gain for each coordinate that grows while it keeps its direction.
 MOMENTUM, LAST_MOMENTUM = 0.8, 0.965
@@ -39,12 +40,44 @@ NOISE = 1e-2
 MOST_PULL = 0.5
 
 
+@dataclass(frozen=True)
+class Guide:
+    """Another map that takes the place of the large shape.
+
+    Attributes
+    ----------
+    positions : Tensor of shape (n, h)
+        Where rows would be there.
+    weights : Tensor of shape (n,)
+        How much each of them is drawn there, from 0 to 1.
+    """
+
+    positions: Tensor
+    weights: Tensor
+
+    @property
+    def shape(self) -> Tensor:
+        """The positions, centered, with a mean squared length of 1."""
+        centered = self.positions - self.positions.mean(0)
+        return centered / centered.square().sum(1).mean().sqrt().clamp_min(1e-12)
+
+    def aligned(self, positions: Tensor) -> Tensor:
+        """Positions of the rows, shifted and turned so that those that are drawn lie as near as possible to the map."""
+        weights = self.weights[:, None].double() + 1e-6
+        total = weights.sum()
+        here, there = positions.double(), self.positions.double()
+        middle, anchor = (weights * here).sum(0) / total, (weights * there).sum(0) / total
+        left, _, right = torch.linalg.svd((weights * (here - middle)).T @ (there - anchor))
+        return ((here - middle) @ (left @ right) + anchor).float()
+
+
 def lay_out(
     shape: Tensor,
     affinities: Affinities,
     *,
     pull: float,
     n_iterations: int,
+    weights: Tensor | None = None,
     exaggeration: float = 1.0,
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[Tensor, bool]:
@@ -60,6 +93,8 @@ def lay_out(
         The factor c on the pull to the large shape.
     n_iterations : int
         Steps of gradient descent.
+    weights : Tensor of shape (n,), optional
+        The share of the pull that each of them feels; 1 unless given.
     exaggeration : float
         The factor a on the attraction at the end.
     progress : callable
@@ -84,7 +119,10 @@ def lay_out(
             gradient = attraction(positions).mul_(at).sub_(forces, alpha=1 / normalizer)
             squared_size = float(positions.square().sum(1).mean().clamp_min(1e-12))
             strength = min(pull / squared_size, MOST_PULL * at) / n
-            gradient.add_(positions, alpha=strength).sub_(shape, alpha=strength * squared_size**0.5)
+            if weights is None:
+                gradient.add_(positions, alpha=strength).sub_(shape, alpha=strength * squared_size**0.5)
+            else:
+                gradient.add_((positions - squared_size**0.5 * shape).mul_(weights[:, None]), alpha=strength)
             gains = torch.where(gradient * velocity < 0, gains + GAIN_UP, gains * GAIN_DOWN).clamp_min_(LEAST_GAIN)
             velocity = (LAST_MOMENTUM if last else MOMENTUM) * velocity - rates / at * gains * gradient
             length = velocity.norm(dim=1, keepdim=True)

@@ -12,7 +12,8 @@ from tsee.distributed import rank
 from tsee.fitted import FittedMap
 from tsee.layout import grow
 from tsee.progress import progress_bar
-from tsee.training.stages import Session, laid_out
+from tsee.training.found import laid_out
+from tsee.training.stages import Session
 
 __all__ = ["Grow"]
 

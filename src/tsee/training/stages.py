@@ -15,22 +15,23 @@ import torch
 from torch import Tensor, nn
 
 from tsee.batches import Batch, Store
-from tsee.distributed import all_interrupted, all_sum, broadcast, rank, world_size
+from tsee.distributed import all_interrupted, all_sum, rank, world_size
 from tsee.exceptions import TrainingWarning, warn
 from tsee.exemplars import choose_centers
 from tsee.fitted import FittedMap, History, Placement
-from tsee.layout import large_shape, lay_out
+from tsee.layout import Guide, large_shape, lay_out
 from tsee.networks import FlatteningNetwork, Network
 from tsee.objectives import Distillation, Objective, Sampled
 from tsee.progress import progress_bar
 from tsee.training.checkpoint import Checkpoint, State
+from tsee.training.found import laid_out
 from tsee.training.loop import Loss, train
 from tsee.training.optimizers import check_like, make_optimizer
 from tsee.training.plan import Plan
 from tsee.training.run import Run
 from tsee.values import need
 
-__all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "has_bfloat16", "is_dense", "laid_out", "run_stages"]
+__all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "has_bfloat16", "is_dense", "run_stages"]
 
 # The share of a training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
@@ -187,12 +188,15 @@ class LayOut:
         How much the large shape holds them.
     exaggeration : float
         The factor on the attraction at the end.
+    guide : Guide or None
+        Another map that takes the place of the large shape.
     """
 
     objective: Sampled
     n_iterations: int
     pull: float
     exaggeration: float = 1.0
+    guide: Guide | None = None
 
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
         assert fitted.exemplars is not None
@@ -200,16 +204,19 @@ class LayOut:
         neighbors = self.objective.neighborhoods.of_exemplars()
         positions, complete = inputs.new_zeros(len(inputs), fitted.n_components), True
         if rank() == 0:
-            shape = large_shape(inputs, fitted.n_components, fitted.exemplars.metric)
+            guide = self.guide
+            shape = large_shape(inputs, fitted.n_components, fitted.exemplars.metric) if guide is None else guide.shape
             with progress_bar(self.n_iterations, "layout", "step", verbose=plan.verbose) as bar:
                 positions, complete = lay_out(
                     shape,
                     neighbors,
                     pull=self.pull,
                     n_iterations=self.n_iterations,
+                    weights=None if guide is None else guide.weights,
                     exaggeration=self.exaggeration,
                     progress=lambda done: bar.update(),
                 )
+            positions = positions if guide is None else guide.aligned(positions)
         placement: Placement = "refined" if is_dense(plan.n_rows, len(inputs)) else "forward"
         return laid_out(replace(fitted, placement=placement), positions, complete=complete)
 
@@ -283,30 +290,6 @@ def sharper(n_places: int) -> float:
     return min(MOST_SHARPER, max(LEAST_SHARPER, (n_places / PLACES_UNIT) ** 0.5))
 
 
-def laid_out(fitted: FittedMap, positions: Tensor, *, complete: bool, n_held: int = 0) -> FittedMap:
-    """The map with the positions of its exemplars that the first process found. A collective.
-
-    The first ``n_held`` exemplars are where they have to be.
-    """
-    exemplars = fitted.exemplars
-    assert exemplars is not None
-    positions, complete = broadcast(positions), bool(broadcast(torch.tensor(float(complete))))
-    if not complete:
-        warn(
-            "The layout was interrupted: the positions found until then are kept, but the network has not learned "
-            "them.",
-            TrainingWarning,
-        )
-    if exemplars.neighbors is None:  # rows that are equal may have been given different ones
-        positions = same_for_equal(exemplars.inputs, positions, n_held)
-    return replace(
-        fitted,
-        exemplars=replace(exemplars, positions=positions),
-        placement=fitted.placement if complete else "refined",
-        history=replace(fitted.history, complete=complete),
-    )
-
-
 def is_dense(n_rows: int, n_exemplars: int) -> bool:
     """Whether exemplars are so many that a position among them is better than the network's."""
     return n_rows <= ROWS_PER_EXEMPLAR * n_exemplars
@@ -354,22 +337,6 @@ def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> Fitted
 
 def _flat(network: nn.Module) -> nn.Module:
     return network.flat() if isinstance(network, FlatteningNetwork) else network
-
-
-def same_for_equal(inputs: Tensor, positions: Tensor, n_held: int = 0) -> Tensor:
-    """Positions in which equal inputs share the mean of their positions, or of those of them that are held.
-
-    The first ``n_held`` are held. Equal ones among them share a position already.
-    """
-    distinct, group = torch.unique(inputs, dim=0, return_inverse=True)
-    if len(distinct) == len(inputs):
-        return positions
-    held = torch.arange(len(inputs)) < n_held
-    has_held = torch.bincount(group[held], minlength=len(distinct)) > 0
-    weights = (held | ~has_held[group]).to(positions.dtype)[:, None]
-    sums = positions.new_zeros(len(distinct), positions.shape[1]).index_add_(0, group, weights * positions)
-    totals = positions.new_zeros(len(distinct), 1).index_add_(0, group, weights)
-    return torch.where(held[:, None], positions, (sums / totals)[group])
 
 
 @contextmanager
