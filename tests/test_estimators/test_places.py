@@ -8,22 +8,11 @@ import tsee
 from tests.quick import quick
 from tsee import DtSEE, HotSEE
 from tsee.metrics import quality_score
-from tsee.networks import Network
-from tsee.training.stages import sharper
 
 
 @pytest.fixture(scope="module", params=[DtSEE, HotSEE])
 def forward(request, digits):
     return quick(request.param, placement="forward", max_epochs=10, refinement=100).fit(digits[0])
-
-
-def test_more_places_are_chosen_among_more_sharply(monkeypatch):
-    assert [sharper(n) for n in (16, 256, 576, 1024, 4096)] == [2, 2, 3, 4, 4]
-    given = []
-    monkeypatch.setattr(Network, "sharpen", lambda self, factor: given.append(factor))
-    monkeypatch.setattr("tsee.training.stages.PLACES_UNIT", 8)
-    quick(DtSEE, placement="forward").fit(np.random.default_rng(0).random((600, 5)))
-    assert given == [pytest.approx((80 / 8) ** 0.5)]
 
 
 def test_a_network_has_places_only_if_it_places_rows_alone(digits):
