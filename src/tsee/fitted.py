@@ -72,6 +72,8 @@ class FittedMap:
         The rows of each version of the map: of ``fit``, then of each update. Exemplars are numbered over all of them.
     updates : tuple of Update
         What each update did.
+    loadings : str or None
+        A checksum of the PCA that made the rows, if `tsee.anndata` knows it: it made those of new cells, too.
 
     Examples
     --------
@@ -100,6 +102,7 @@ class FittedMap:
     table: TableEncoder | None = None
     row_counts: tuple[int, ...] = ()
     updates: tuple[Update, ...] = ()
+    loadings: str | None = None
 
     def __sklearn_clone__(self) -> FittedMap:  # it never changes, and a parameter may be one
         return self
@@ -192,7 +195,7 @@ class FittedMap:
         fitted = self
         if fitted.exemplars is not None and fitted.exemplars.positions is None:
             positions = forward_positions(fitted.network, fitted.exemplars.inputs).clone()  # no inference tensor
-            fitted = replace(fitted, exemplars=replace(fitted.exemplars, positions=positions))
+            fitted = replace(fitted, exemplars=fitted.exemplars.replaced(positions=positions))
         embedding = None
         if inputs is not None:
             parts = [fitted._place_fitted(inputs, rows, start, how) for rows in blocks(len(inputs), PLACED_ROWS)]
@@ -204,7 +207,7 @@ class FittedMap:
             if fitted.preprocessing.metric == PRECOMPUTED:  # rows are distances from all of them
                 fewer = exemplars
             reference = NoveltyReference(*(fitted._usual_distances(X, start, those) for those in (exemplars, fewer)))
-            fitted = replace(fitted, exemplars=replace(exemplars, neighbors=None))  # no longer needed
+            fitted = replace(fitted, exemplars=exemplars.replaced(neighbors=None))  # no longer needed
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -227,6 +230,7 @@ class FittedMap:
             "history": self.history.described(),
             "row_counts": list(self.row_counts),
             "updates": [update.described() for update in self.updates],
+            "loadings": self.loadings,
         }
         if self.table is not None:
             description["table"] = self.table.to_json()
@@ -284,16 +288,11 @@ class FittedMap:
         metric = description.get("metric", "euclidean")  # a model that was saved before there was a choice
         exemplars = reference = None
         if "exemplars.inputs" in tensors:
-            exemplars = Exemplars(
-                tensors["exemplars.inputs"],
-                tensors.get("exemplars.indices"),
-                tensors["exemplars.positions"],
-                metric_of(metric),
-            )
+            inputs, positions = tensors["exemplars.inputs"], tensors["exemplars.positions"]
+            exemplars = Exemplars(inputs, tensors.get("exemplars.indices"), positions, metric_of(metric))
             reference = NoveltyReference(tensors["novelty.distances"], tensors["novelty.subsample_distances"])
         names = description["feature_names"]
-        # A model that was saved before there were updates does not count its rows.
-        counts = description.get("row_counts", [counted_rows(tensors)])
+        counts = description.get("row_counts", [counted_rows(tensors)])  # a model from before there were updates
         return cls(
             method=description["method"],
             n_components=int(description["n_components"]),
@@ -316,6 +315,7 @@ class FittedMap:
             history=History.restored(description["history"]),
             row_counts=tuple(counts),
             updates=tuple(Update(**update) for update in description.get("updates", [])),
+            loadings=description.get("loadings"),
         )
 
     def _check(self, X: Any) -> Any:
