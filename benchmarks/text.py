@@ -75,7 +75,7 @@ def collect() -> tuple[list[str], np.ndarray]:
     return [texts[i] for i in order], np.unique(labels, return_inverse=True)[1][order]
 
 
-def prepare(folder: Path) -> dict[str, int]:
+def prepare(folder: Path, n_rows: int) -> dict[str, int]:
     """Write the rows and their classes to a folder; the columns are known from the rows to fit."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -83,10 +83,11 @@ def prepare(folder: Path) -> dict[str, int]:
     model = TfidfVectorizer(min_df=LEAST_DOCUMENTS, stop_words="english", sublinear_tf=True, dtype=np.float32)
     train, test = model.fit_transform(texts[:-HELD_OUT]), model.transform(texts[-HELD_OUT:])
     known = np.diff(test.indptr) > 0, np.diff(train.indptr) > 0  # without any of the words there is no direction
-    scipy.sparse.save_npz(folder / "train.npz", train[known[1]])
-    scipy.sparse.save_npz(folder / "test.npz", test[known[0]])
-    np.savez(folder / "labels.npz", train=labels[:-HELD_OUT][known[1]], test=labels[-HELD_OUT:][known[0]])
-    return {"rows": int(known[1].sum()), "held out": int(known[0].sum()), "columns": train.shape[1],
+    train, test = train[known[1]][:n_rows], test[known[0]]
+    scipy.sparse.save_npz(folder / "train.npz", train)
+    scipy.sparse.save_npz(folder / "test.npz", test)
+    np.savez(folder / "labels.npz", train=labels[:-HELD_OUT][known[1]][:n_rows], test=labels[-HELD_OUT:][known[0]])
+    return {"rows": train.shape[0], "held out": test.shape[0], "columns": train.shape[1],
             "values per row": round(train.nnz / train.shape[0]), "classes": len(np.unique(labels))}  # fmt: skip
 
 
@@ -141,6 +142,7 @@ def main() -> None:
     parser.add_argument("--peers", default=sys.executable, help="the Python that has umap-learn and openTSNE")
     parser.add_argument("--run", metavar="METHOD", help="one run, in this process")
     parser.add_argument("--folder", type=Path, required=True, help="where rows and positions are kept; made if missing")
+    parser.add_argument("--rows", type=int, default=ROWS, help="fit at most so many rows")
     parser.add_argument("--only", nargs="*", metavar="METHOD", help="these methods; the others keep their results")
     given = parser.parse_args()
     if given.run:
@@ -148,7 +150,7 @@ def main() -> None:
     found: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     if not (given.folder / "data.json").exists():
         given.folder.mkdir(parents=True, exist_ok=True)
-        (given.folder / "data.json").write_text(json.dumps(prepare(given.folder)))
+        (given.folder / "data.json").write_text(json.dumps(prepare(given.folder, given.rows)))
     found["data"] = json.loads((given.folder / "data.json").read_text())
     print(found["data"], flush=True)
     for method in METHODS:
