@@ -24,6 +24,7 @@ from tsee.exceptions import ModelError
 from tsee.exemplars import Exemplars, choose_points, take
 from tsee.files.rows import Rows
 from tsee.fitted import PLACED_ROWS, FittedMap, History
+from tsee.growing.axes import widened
 from tsee.growing.forgetting import check_forget, forget_rows
 from tsee.growing.kinds import are_new_kind
 from tsee.growing.lesson import GrownNeighborhoods, GrownRows, Outside, find_neighbors, share_of
@@ -162,7 +163,7 @@ class Updated:
         from tsee.growing.room import starting_positions  # imports more of scipy than a fit needs
 
         before: FittedMap = self.map_
-        base = forget_rows(before, forget, least=10)
+        base = widened(forget_rows(before, forget, least=10), rows)
         old = base.exemplars
         assert old is not None
         assert old.positions is not None
@@ -247,7 +248,7 @@ class Updated:
             n_exemplars=len(numbers),
             n_placed=n_new - len(numbers),
             n_forgotten=len(before.exemplars or ()) - len(old),
-            n_inputs=0,
+            n_inputs=base.preprocessing.n_inputs - before.preprocessing.n_inputs,
             moved_median=float(np.median(moved)),
             moved_95=float(np.percentile(moved, 95)),
         )
