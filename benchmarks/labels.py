@@ -56,7 +56,7 @@ def folds(name: str, n_rows: int | None) -> list[tuple[np.ndarray, np.ndarray, n
 
 def known_labels(y: np.ndarray, share: float) -> np.ndarray:
     """The labels, of which all but a share are -1."""
-    known = np.random.default_rng(0).permutation(len(y))[: round(share * len(y))]
+    y, known = y.astype(np.int64), np.random.default_rng(0).permutation(len(y))[: round(share * len(y))]
     return np.where(np.isin(np.arange(len(y)), known), y, -1)
 
 

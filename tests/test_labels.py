@@ -10,7 +10,7 @@ from tests.quick import quick
 from tsee import DtSEE, HotSEE
 from tsee.affinities import Affinities
 from tsee.exceptions import DataWarning
-from tsee.labels import NUMBERS_WIDTH, PASSED_ON, SPREAD_STEPS, Labels, read_labels, spread
+from tsee.labels import NUMBERS_WIDTH, PASSED_ON, SPREAD_NEIGHBORS, SPREAD_STEPS, Labels, read_labels, spread
 from tsee.metrics import knn_error
 
 DIGITS, CLASSES = load_digits(return_X_y=True)
@@ -65,12 +65,13 @@ def test_a_row_without_neighbors_of_its_class_keeps_those_it_has():
 
 @pytest.mark.parametrize("numbers", [False, True])
 def test_labels_spread_to_unknown_rows_by_random_walks(numbers):
-    found, n, rng = neighbors(), 40, np.random.default_rng(2)
+    found, n, rng = neighbors(k=20), 40, np.random.default_rng(2)
     values = rng.random(n) if numbers else rng.integers(3, size=n).astype(float)
     unknown = rng.random(n) < 0.6
     values[unknown] = -1
     one_way = np.zeros((n, n))
-    np.put_along_axis(one_way, found.indices.numpy(), found.probabilities.double().numpy(), 1)
+    near = found.indices[:, :SPREAD_NEIGHBORS].numpy()
+    np.put_along_axis(one_way, near, found.probabilities[:, :SPREAD_NEIGHBORS].double().numpy() ** 2, 1)
     steps = (one_way + one_way.T) / (one_way + one_way.T).sum(1, keepdims=True)
     first = np.stack([np.ones(n), values], 1) if numbers else np.eye(3)[values.astype(int)]
     first[unknown] = 0

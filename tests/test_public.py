@@ -92,8 +92,8 @@ def test_importing_tsee_does_not_import_what_it_may_not_need():
     assert done.stdout.strip() == "[]"
 
 
-SHARED = """n_components perplexity metric n_inputs standardize spare_dimensions normalization batch_size max_epochs
-    learning_rate optimizer device random_state checkpoint verbose"""
+SHARED = """n_components perplexity metric n_inputs standardize columns missing spare_dimensions normalization
+    batch_size max_epochs learning_rate optimizer device random_state checkpoint verbose"""
 DEEP = "hidden_layers activation network"
 HIGH_ORDER = "n_factors n_hidden order"
 EXEMPLAR = """exemplars n_exemplars seeding kmeans_iterations contrast exaggeration jitter refinement

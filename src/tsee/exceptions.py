@@ -13,6 +13,7 @@ __all__ = [
     "DataWarning",
     "ExportWarning",
     "ModelError",
+    "NotAMatrixError",
     "PeerError",
     "RowError",
     "TrainingWarning",
@@ -40,6 +41,10 @@ class DataFileError(ValueError):
 
     Rows are counted from 1, without the header, and so are columns that have no name.
     """
+
+
+class NotAMatrixError(DataFileError):
+    """A file is not a matrix of numbers: a value is missing or is not a number, or no column is numeric."""
 
 
 class UnnamedColumnsError(DataFileError):

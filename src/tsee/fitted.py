@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -24,7 +23,8 @@ from tsee.placement.novelty import NoveltyReference, exemplar_distances, sample_
 from tsee.placement.refined import refined_positions
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.scikit import check_is_fitted
-from tsee.versions import Update, counted_rows
+from tsee.tables import TableEncoder, is_frame
+from tsee.versions import History, Update, counted_rows
 
 __all__ = ["FittedMap", "History", "Placement", "fitted_map", "place_rows"]
 
@@ -36,28 +36,6 @@ METHODS = {"DtSEE": True, "HotSEE": True, "PtSNE": False, "HotSNE": False}
 NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork, NoNetwork)}
 # Rows whose inputs are in memory while rows are placed.
 PLACED_ROWS = 2**14
-
-
-@dataclass(frozen=True)
-class History:
-    """How training went.
-
-    Attributes
-    ----------
-    loss : tuple of float
-        The mean loss of each epoch.
-    learning_rate : tuple of float
-        The last learning rate of each epoch; NaN for conjugate gradient.
-    refined : tuple of bool
-        Whether the epoch learned a layout.
-    complete : bool
-        Whether training reached its end.
-    """
-
-    loss: tuple[float, ...] = ()
-    learning_rate: tuple[float, ...] = ()
-    refined: tuple[bool, ...] = ()
-    complete: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +66,8 @@ class FittedMap:
         The positions of the rows of ``fit``, if they were kept.
     history : History
         How training went.
+    table : TableEncoder or None
+        How a table with words or gaps becomes rows of numbers, which are then the features.
     row_counts : tuple of int
         The rows of each version of the map: of ``fit``, then of each update. Exemplars are numbered over all of them.
     updates : tuple of Update
@@ -116,7 +96,8 @@ class FittedMap:
     placement: Placement = "forward"
     novelty_reference: NoveltyReference | None = None
     embedding: np.ndarray | None = None
-    history: History = History()
+    history: History = field(default_factory=History)
+    table: TableEncoder | None = None
     row_counts: tuple[int, ...] = ()
     updates: tuple[Update, ...] = ()
 
@@ -129,7 +110,8 @@ class FittedMap:
         Parameters
         ----------
         X : array, tensor, CSR matrix or Rows, of shape (n, n_features)
-            Rows whose columns are in the order of the map's features.
+            Rows whose columns are in the order of the map's features. If the map is of a table: a table with its
+            columns, or rows that ``table`` has encoded.
         how : {"refined", "forward"}, optional
             Among the nearest exemplars, or by one pass through the network. By default ``placement``.
 
@@ -137,7 +119,7 @@ class FittedMap:
         -------
         ndarray of shape (n, n_components), float32
         """
-        return place_rows(self, check_matrix(X, self.n_features), how)
+        return place_rows(self, self._check(X), how)
 
     def place_inputs(self, inputs: Tensor, how: str | None = None) -> Tensor:
         """The positions of rows that have passed the preprocessing: (n, n_components)."""
@@ -162,7 +144,7 @@ class FittedMap:
         """
         exemplars = self._known_exemplars("novelty")
         assert self.novelty_reference is not None
-        X = check_matrix(X, self.n_features)
+        X = self._check(X)
         shares = np.empty(X.shape[0], dtype=np.float32)
         for rows in blocks(X.shape[0], PLACED_ROWS):
             parts = (slice(rows.start + part.start, rows.start + part.stop) for part in blocks(rows.stop - rows.start))
@@ -227,7 +209,7 @@ class FittedMap:
 
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The map as a description that JSON can hold, and named tensors; `from_tensors` restores it."""
-        preprocessing, exemplars, history = self.preprocessing, self.exemplars, self.history
+        preprocessing, exemplars = self.preprocessing, self.exemplars
         kind = type(self.network).__name__
         ours = NETWORKS.get(kind) is type(self.network)
         if not ours and kind in NETWORKS:
@@ -242,19 +224,18 @@ class FittedMap:
             "metric": preprocessing.metric,
             "perplexity": self.perplexity,
             "placement": self.placement,
-            "history": {
-                "loss": list(history.loss),
-                "learning_rate": [None if math.isnan(rate) else rate for rate in history.learning_rate],
-                "refined": list(history.refined),
-                "complete": history.complete,
-            },
+            "history": self.history.described(),
             "row_counts": list(self.row_counts),
             "updates": [update.described() for update in self.updates],
         }
+        if self.table is not None:
+            description["table"] = self.table.to_json()
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         for name in ("mean", "spread", "basis"):
             if (values := getattr(preprocessing, name)) is not None:
                 tensors[f"preprocessing.{name}"] = torch.from_numpy(values)
+        if self.table is not None:
+            tensors |= self.table.tensors()
         if self.embedding is not None:
             tensors["embedding"] = torch.from_numpy(self.embedding)
         if exemplars is not None and exemplars.positions is not None and self.novelty_reference is not None:
@@ -310,7 +291,7 @@ class FittedMap:
                 metric_of(metric),
             )
             reference = NoveltyReference(tensors["novelty.distances"], tensors["novelty.subsample_distances"])
-        names, history = description["feature_names"], description["history"]
+        names = description["feature_names"]
         # A model that was saved before there were updates does not count its rows.
         counts = description.get("row_counts", [counted_rows(tensors)])
         return cls(
@@ -329,17 +310,18 @@ class FittedMap:
             perplexity=float(description["perplexity"]),
             exemplars=exemplars,
             placement=description["placement"],
+            table=TableEncoder.from_json(description["table"], tensors) if "table" in description else None,
             novelty_reference=reference,
             embedding=tensors["embedding"].numpy() if "embedding" in tensors else None,
-            history=History(
-                tuple(history["loss"]),
-                tuple(math.nan if rate is None else rate for rate in history["learning_rate"]),
-                tuple(history["refined"]),
-                history["complete"],
-            ),
+            history=History.restored(description["history"]),
             row_counts=tuple(counts),
             updates=tuple(Update(**update) for update in description.get("updates", [])),
         )
+
+    def _check(self, X: Any) -> Any:
+        if self.table is not None and is_frame(X):
+            X = self.table.encode(X)
+        return check_matrix(X, self.n_features)
 
     def _known_exemplars(self, what: str) -> Exemplars:
         if self.exemplars is None:

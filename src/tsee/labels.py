@@ -21,9 +21,10 @@ __all__ = ["Labels", "read_labels"]
 UNKNOWN = -1.0
 # The width of the Gaussian in which two numbers agree, as a share of all rows that lie between them.
 NUMBERS_WIDTH = 0.1
-# Labels spread to unknown ones by this many steps among neighbors. Each step passes on this share, so that far labels
-# count less, and a row that no label reaches stays unknown.
-SPREAD_STEPS, PASSED_ON = 30, 0.9
+# Labels spread to unknown ones by this many steps among the nearest neighbors, chosen by the squares of their
+# probabilities: among more of them, labels of other classes arrive, too. Each step passes on this share, so that far
+# labels count less, and a row that no label reaches stays unknown.
+SPREAD_STEPS, PASSED_ON, SPREAD_NEIGHBORS = 60, 0.9, 15
 # Of more classes, unknown labels stay unknown: each row would need a number for each class.
 MAX_SPREAD_CLASSES = 256
 # Numbers in the labels of the pairs that are compared at a time.
@@ -118,8 +119,9 @@ def spread(found: Affinities, labels: Tensor, unknown: Tensor) -> Tensor:
     Tensor of shape (n, c)
         Where labels are unknown, the chance that a walk from the row ends with each label. It may end with none.
     """
-    n, k = found.indices.shape
-    pairs = (found.probabilities.float().numpy().ravel(), found.indices.numpy().ravel())
+    indices = found.indices[:, :SPREAD_NEIGHBORS]
+    n, k = indices.shape
+    pairs = (found.probabilities[:, :SPREAD_NEIGHBORS].float().square().numpy().ravel(), indices.numpy().ravel())
     one_way = csr_matrix((*pairs, np.arange(0, n * k + 1, k)), shape=(n, n))
     both = (one_way + one_way.T).tocsr()
     steps = diags(PASSED_ON / np.maximum(np.asarray(both.sum(1)).ravel(), 1e-12)) @ both

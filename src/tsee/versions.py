@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import accumulate
@@ -11,7 +12,41 @@ import numpy as np
 
 from tsee.values import is_count, is_number, need
 
-__all__ = ["Update", "check_updates", "counted_rows", "versions_of"]
+__all__ = ["History", "Update", "check_updates", "counted_rows", "versions_of"]
+
+
+@dataclass(frozen=True)
+class History:
+    """How training went.
+
+    Attributes
+    ----------
+    loss : tuple of float
+        The mean loss of each epoch.
+    learning_rate : tuple of float
+        The last learning rate of each epoch; NaN for conjugate gradient.
+    refined : tuple of bool
+        Whether the epoch learned a layout.
+    complete : bool
+        Whether training reached its end.
+    """
+
+    loss: tuple[float, ...] = ()
+    learning_rate: tuple[float, ...] = ()
+    refined: tuple[bool, ...] = ()
+    complete: bool = True
+
+    def described(self) -> dict[str, Any]:
+        """The history as JSON can hold it."""
+        rates = [None if math.isnan(rate) else rate for rate in self.learning_rate]
+        refined = list(self.refined)
+        return {"loss": list(self.loss), "learning_rate": rates, "refined": refined, "complete": self.complete}
+
+    @classmethod
+    def restored(cls, entries: dict[str, Any]) -> History:
+        """The history that `described` gave."""
+        rates = tuple(math.nan if rate is None else rate for rate in entries["learning_rate"])
+        return cls(tuple(entries["loss"]), rates, tuple(entries["refined"]), entries["complete"])
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def run():
         result = CliRunner().invoke(main, [str(argument) for argument in arguments])
         assert result.exit_code == code, (result.output, result.exception)
         if code == 1:
-            errors = [line for line in result.stderr.splitlines() if not line.startswith(("Note on", "Warning:"))]
+            errors = [line for line in result.stderr.splitlines() if not line.startswith(("Note on", "Warning:", "  "))]
             assert len(errors) == 1, result.stderr
             assert errors[0].startswith("Error: ")
             assert errors[0].endswith((".", "?"))

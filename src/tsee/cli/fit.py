@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsee.cli.group import INTERRUPTED, noticing_interrupts
-from tsee.cli.options import PATH, Reporter, data_argument, output_option, read_options, reporting_options
+from tsee.cli.options import PATH, Reporter, data_argument, names, read_options, reporting_options
 from tsee.cli.parameters import ParameterCommand, make_estimator
 from tsee.words import METHODS
 
@@ -23,7 +23,13 @@ __all__ = ["check_resume", "fit", "share_of_rows"]
 
 @click.command(cls=ParameterCommand)
 @data_argument
-@output_option("MODEL", "Folder for the model; a model that is there is replaced.")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="MODEL",
+    help="Folder for the model; a model that is there is replaced. Needed except with --dry-run.",
+)
 @click.option(
     "--method",
     type=click.Choice(list(METHODS), case_sensitive=False),
@@ -43,17 +49,25 @@ __all__ = ["check_resume", "fit", "share_of_rows"]
     help="Keep these neighbors of the rows: a sparse matrix of their distances, .npz of scipy. For dt-see and hot-see.",
 )
 @click.option("--resume", is_flag=True, help="Continue a stopped fit from the state that it left in --checkpoint.")
+@click.option("--categorical", type=names, default="", metavar="A,B,...", help="Columns that hold categories.")
+@click.option("--numeric", type=names, default="", metavar="A,B,...", help="Columns that hold numbers.")
+@click.option("--weight", multiple=True, metavar="COLUMN=NUMBER", help="A factor on how much a column counts.")
+@click.option("--dry-run", is_flag=True, help="Print what the columns are taken for, and stop.")
 @read_options
 @reporting_options
 def fit(
     data: Path,
-    output: Path,
+    output: Path | None,
     method: str,
     fast: bool,
     paper: bool,
     map_: Path | None,
     neighbors: Path | None,
     resume: bool,
+    categorical: list[str],
+    numeric: list[str],
+    weight: tuple[str, ...],
+    dry_run: bool,
     options: ReadOptions,
     quiet: bool,
     as_json: bool,
@@ -62,7 +76,8 @@ def fit(
     """Learn a map of DATA and save it as the folder MODEL.
 
     DATA is .csv, .tsv (also .gz), .parquet, .npy, .npz, .h5ad, .h5 or .zarr, or a folder of .parquet or .npy files.
-    Every numeric column is a feature, except the label and identifiers.
+    Every column is a feature, except the label and identifiers: numbers, categories, dates, tags (a|b|c) and short
+    text, each recognized by its content, with or without gaps. A table that has only numbers keeps their units.
 
     A parameter that is none is chosen from the data, and the seed at random; help(tsee.DtSEE) in Python describes each
     parameter in full. Ctrl-C ends the training: what was learned is saved, and the exit code is 130.
@@ -73,16 +88,29 @@ def fit(
     from tsee.files import write_map
     from tsee.fitted import fitted_map
     from tsee.persistence import check_target
-    from tsee.serving import check_map_path, place_table
+    from tsee.serving import check_map_path, open_for_fit, place_table
+    from tsee.tables import EncodedRows, as_frame, check_columns, learn_table
 
     estimator = make_estimator(method, given, fast=fast, paper=paper, verbose=not quiet)
     if neighbors is not None and not hasattr(estimator, "exemplars"):
         raise click.UsageError(f"--neighbors is for dt-see and hot-see, not for {method}: choose another --method.")
     check_resume(estimator.checkpoint, resume)
-    check_target(output)
-    with joined_peers(), options.open(data) as table:
+    if output is None and not dry_run:
+        raise click.UsageError("Missing option '-o' / '--output': the folder for the model.")
+    if output is not None:
+        check_target(output)
+    estimator.set_params(columns=_choices(categorical, numeric, weight) or None)
+    choices = check_columns(estimator.columns)
+    with joined_peers(), open_for_fit(data, options, choices, estimator.missing) as table:
         reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0)
         reporter.note(table.notes, data)
+        encoder = table.rows.encoder if isinstance(table.rows, EncodedRows) else None
+        if dry_run:
+            reporter.say(*(encoder or learn_table(as_frame(table))).lines())
+            return
+        assert output is not None
+        if encoder is not None:
+            reporter.show(encoder.lines())
         if getattr(estimator, "supervised", 0) and table.label_name is None:
             raise click.UsageError("--supervised needs --label, the column of the labels.")
         if map_ is not None:
@@ -97,7 +125,7 @@ def fit(
         if world_size() > 1:  # each process has the positions of its own rows only
             estimator.adopt(dataclasses.replace(estimator.map_, embedding=None))
         fitted = fitted_map(estimator)
-        rows, features = table.rows.shape
+        rows, features = len(table.rows), estimator.n_features_in_
         losses = fitted.history.loss
         if rank() == 0:
             estimator.save(output)
@@ -138,6 +166,22 @@ def share_of_rows(rows: Any) -> Any:
     if world_size() == 1:
         return rows
     return RowRange(rows, len(rows) * rank() // world_size(), len(rows) * (rank() + 1) // world_size())
+
+
+def _choices(categorical: list[str], numeric: list[str], weight: tuple[str, ...]) -> dict[str, Any]:
+    """The 'columns' parameter from options."""
+    kinds: dict[str, list[Any]] = {name: ["category"] for name in categorical}
+    for name in numeric:
+        if name in kinds:
+            raise click.UsageError(f"Column {name!r} is in --categorical and in --numeric: choose one of the two.")
+        kinds[name] = ["number"]
+    for item in weight:
+        name, _, number = item.rpartition("=")
+        try:
+            kinds.setdefault(name, []).append(float(number))
+        except ValueError as error:
+            raise click.UsageError(f"--weight needs COLUMN=NUMBER, such as age=2. Got {item!r} instead.") from error
+    return {name: tuple(parts) for name, parts in kinds.items()}
 
 
 def _given(path: Path | None, n_rows: int) -> dict[str, Any]:

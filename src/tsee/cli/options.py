@@ -19,6 +19,7 @@ __all__ = [
     "folder_option",
     "json_option",
     "model_argument",
+    "names",
     "output_option",
     "placement_option",
     "placing_options",
@@ -32,10 +33,10 @@ PATH = click.Path(path_type=Path)
 Function = Callable[..., Any]
 
 
-def _names(text: str) -> list[str]:
+def names(text: str) -> list[str]:
     """Names separated by commas; a name that contains a comma is in quotes.
 
-    >>> _names('width, "length, in cm"')
+    >>> names('width, "length, in cm"')
     ['width', 'length, in cm']
     """
     return [name for row in csv.reader([text], skipinitialspace=True) for name in row if name]
@@ -80,8 +81,8 @@ def read_options(command: Function) -> Function:
 
     return _together(
         click.option("--label", metavar="COLUMN", help="Column that is not a feature and goes with the map."),
-        click.option("--columns", type=_names, metavar="A,B,...", help="The features, in this order."),
-        click.option("--drop", type=_names, default="", metavar="A,B,...", help="Columns to leave out."),
+        click.option("--columns", type=names, metavar="A,B,...", help="The features, in this order."),
+        click.option("--drop", type=names, default="", metavar="A,B,...", help="Columns to leave out."),
         click.option(
             "--key",
             help="Which array of an .npz, .h5 or .zarr file; for an .h5ad file X, X_pca, layers/counts and so on.",
@@ -122,6 +123,11 @@ class Reporter:
         """Print what a user should know about a file, in one line."""
         if notes and not self.quiet:
             click.echo(f"Note on {str(source)!r}: {' '.join(notes)}", err=True)
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Print what was found in a file, before the work."""
+        if not self.quiet:
+            click.echo("\n".join(f"  {line}" for line in lines), err=True)
 
     def say(self, *lines: str) -> None:
         """Print text for a person."""

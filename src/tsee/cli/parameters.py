@@ -16,8 +16,9 @@ from tsee.words import METHODS
 
 __all__ = ["ParameterCommand", "make_estimator"]
 
-# Not options: a network of the user's own is a Python object, and --quiet sets "verbose".
-NOT_OPTIONS = ("network", "verbose")
+# Not options: a network of the user's own is a Python object, --quiet sets "verbose", and --categorical, --numeric and
+# --weight set "columns".
+NOT_OPTIONS = ("network", "verbose", "columns")
 # How the table describes values in Python, and how to say it on a command line.
 PHRASES = {
     "a list or tuple of integers of at least 1": "integers of at least 1 separated by commas, such as 512,512",

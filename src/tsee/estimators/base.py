@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from os import PathLike
@@ -45,12 +45,16 @@ from tsee.scikit import (
     check_is_fitted,
     check_random_state,
 )
+from tsee.tables import EncodedRows, TableEncoder, check_columns, encode_new, table_of
 from tsee.training.checkpoint import Checkpoint, data_digest, digest_of_all, saved_seed
 from tsee.training.plan import Plan, resolve_device
 from tsee.training.reading import read_batches
 from tsee.training.stages import Session, Stage, Train, run_stages
 
 __all__ = ["ParametricMap"]
+
+# Encoded rows of a table are kept in memory up to this many numbers.
+MAX_TABLE_NUMBERS = 2**28
 
 
 class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -71,6 +75,8 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
     device: str | torch.device
     random_state: int | np.random.RandomState | None
     checkpoint: str | PathLike[str] | None
+    columns: Mapping[str, Any] | None
+    missing: Literal["allow", "error"]
     verbose: bool
 
     # Where the state of the last fit was kept, until the model is saved.
@@ -138,7 +144,7 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
 
     def _learned(self, X: Any, y: Any, neighbors: Any) -> FittedMap:
         """The map of ``X``, whose neighbors may be given. A collective."""
-        rows, names = self._check_data(X)
+        rows, names, table = self._check_data(X)
         plan = self._plan(rows.shape[0])
         weight = float(getattr(self, "supervised", 0))
         labels = read_labels(y, rows.shape[0], weight) if weight else None
@@ -147,7 +153,13 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         if neighbors is not None:
             given = GivenNeighbors.checked(neighbors, rows.shape[0], plan.n_rows, first=plan.start)
         preprocessing = fit_preprocessing(
-            rows, self.n_inputs, plan.generator, standardize=bool(self.standardize), names=names, metric=self.metric
+            rows,
+            self.n_inputs,
+            plan.generator,
+            standardize=bool(self.standardize),
+            names=names,
+            metric=self.metric,
+            balanced=table is not None,
         )
         inputs = Inputs(rows, preprocessing)
         say(f"{preprocessing.describe()} are the inputs.", verbose=plan.verbose)
@@ -170,6 +182,7 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             network=network,
             perplexity=objective.perplexity,
             exemplars=exemplars,
+            table=table,
             row_counts=(plan.n_rows,),
         )
         with checkpoint or nullcontext(), closing(store):
@@ -186,8 +199,13 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         self._checkpoint = checkpoint  # `save` removes its state
         return fitted
 
-    def _check_data(self, X: Any) -> tuple[Any, tuple[str, ...] | None]:
-        """The rows of ``fit``, checked, and the names of their features. A collective."""
+    def _check_data(self, X: Any) -> tuple[Any, tuple[str, ...] | None, TableEncoder | None]:
+        """The rows of ``fit``, checked, the names of their features, and how a table was encoded. A collective."""
+        encoded = None
+        if self.metric != PRECOMPUTED:
+            encoded = table_of(X, check_columns(self.columns), self.missing)
+        if encoded is not None:
+            return self._check_table(encoded)
         holder = copy.copy(self)  # takes the number and names of features until the fit is done
         for name in [name for name in vars(holder) if name.endswith("_")]:
             delattr(holder, name)
@@ -202,7 +220,20 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             warn(
                 f"X has {n_features} feature(s), fewer than the {self.n_components} dimensions of the map.", DataWarning
             )
-        return rows, names
+        return rows, names, None
+
+    def _check_table(self, rows: EncodedRows) -> tuple[Any, tuple[str, ...], TableEncoder]:
+        """The rows of a table, in memory unless they are very many."""
+        encoder = rows.encoder
+        if self.metric != "euclidean":
+            raise ValueError(
+                f"The 'metric' parameter of {type(self).__name__} must be \"euclidean\" for a table with words or "
+                f"gaps. Got {self.metric!r} instead."
+            )
+        for line in encoder.lines():
+            say(line, verbose=bool(self.verbose))
+        few = rows.shape[0] * rows.shape[1] <= MAX_TABLE_NUMBERS
+        return rows[:] if few else rows, tuple(encoder.input_names()), encoder
 
     def _plan(self, n_own_rows: int) -> Plan:
         drawn_before = self.random_state is None and self.checkpoint is not None
@@ -238,9 +269,11 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
 
     def adopt(self, fitted: FittedMap) -> Self:
         """Become the estimator of a fitted map."""
-        self.n_features_in_ = fitted.n_features
-        if fitted.feature_names is not None:
-            self.feature_names_in_ = np.array(fitted.feature_names, dtype=object)
+        table = fitted.table
+        self.n_features_in_ = fitted.n_features if table is None else len(table.order)
+        names = fitted.feature_names if table is None else (table.order if table.named else None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.map_ = fitted
@@ -280,7 +313,14 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         ndarray of shape (n_samples, n_components), float32
         """
         check_is_fitted(self)
-        return place_rows(self.map_, check_rows(self, X, reset=False), self._placement)
+        return place_rows(self.map_, self._check_new(X), self._placement)
+
+    def _check_new(self, X: Any) -> Any:
+        """Rows to place, checked and, if the map is of a table, encoded."""
+        table = self.map_.table
+        if table is None:
+            return check_rows(self, X, reset=False)
+        return encode_new(table, X, self.missing)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder of ``config.json`` and ``model.safetensors``.
@@ -326,5 +366,7 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.metric != PRECOMPUTED
         tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == PRECOMPUTED
+        tags.input_tags.allow_nan = self.missing == "allow"
+        tags.input_tags.categorical = tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

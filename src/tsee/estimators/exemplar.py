@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from tsee.batches import steps_per_epoch
-from tsee.data import check_rows
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.estimators.properties import ExemplarProperties
@@ -187,7 +186,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         if neighbors is None:
             return super().transform(X)
         check_is_fitted(self)
-        n_rows = check_rows(self, X, reset=False).shape[0]
+        n_rows = self._check_new(X).shape[0]
         return given_positions(self._fitted_exemplars, neighbors, n_rows).numpy()
 
     def _start_network(self, inputs: Inputs, plan: Plan) -> nn.Module:
@@ -392,7 +391,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         array([1., 1., 1.], dtype=float32)
         """
         check_is_fitted(self)
-        return self.map_.novelty(check_rows(self, X, reset=False))
+        return self.map_.novelty(self._check_new(X))
 
 
 def _n_places(n_exemplars: int) -> int:

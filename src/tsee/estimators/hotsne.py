@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -50,6 +51,13 @@ default="euclidean"
     standardize : bool, default=False
         Whether to divide each feature by its standard deviation first. Set it to True if features have different
         units: otherwise each counts by its variance, and the one with the largest numbers decides the map.
+    columns : dict or None, default=None
+        What columns of a table hold: "number", "boolean", "category", "date", "tags", "text", or "drop" to leave it
+        out; or a weight, a factor on its squared differences; or both in a tuple. Other columns are recognized by type
+        and content. Columns of an array are called "0", "1" and so on. See docs/tables.md.
+    missing : {"allow", "error"}, default="allow"
+        What becomes of gaps (NaN, None, NA): "allow" fills each with what the rest of its row lets expect, and marks
+        it; "error" refuses them.
     spare_dimensions : int, default=8
         Extra dimensions that the network has for the first half of training (but not if it learns a layout), in
         which they are pressed flat: clusters that start on the wrong side of one another pass instead of blocking
@@ -132,6 +140,8 @@ default="euclidean"
         normalization: Literal["layer", "batch"] | None = "layer",
         n_inputs: int | Literal["auto"] | None = "auto",
         standardize: bool = False,
+        columns: Mapping[str, Any] | None = None,
+        missing: Literal["allow", "error"] = "allow",
         spare_dimensions: int = 8,
         batch_size: int | None = None,
         max_epochs: int | None = None,
@@ -151,6 +161,8 @@ default="euclidean"
         self.normalization = normalization
         self.n_inputs = n_inputs
         self.standardize = standardize
+        self.columns = columns
+        self.missing = missing
         self.spare_dimensions = spare_dimensions
         self.batch_size = batch_size
         self.max_epochs = max_epochs

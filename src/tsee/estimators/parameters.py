@@ -7,7 +7,7 @@ written out, and a test holds them to this table.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from operator import attrgetter
@@ -266,6 +266,21 @@ PARAMETERS: dict[str, Parameter] = {
         lambda value: isinstance(value, bool | np.bool_),
         "Whether to divide each feature by its standard deviation first. Set it to True if features have different "
         "units: otherwise each counts by its variance, and the one with the largest numbers decides the map.",
+    ),
+    "columns": Parameter(
+        "dict or None",
+        "a dict from names to kinds and weights, or None",
+        _or_none(lambda value: isinstance(value, Mapping)),
+        'What columns of a table hold: "number", "boolean", "category", "date", "tags", "text", or "drop" to leave it '
+        "out; or a weight, a factor on its squared differences; or both in a tuple. Other columns are recognized by "
+        'type and content. Columns of an array are called "0", "1" and so on. See docs/tables.md.',
+    ),
+    "missing": Parameter(
+        '{"allow", "error"}',
+        '"allow" or "error"',
+        _one_of("allow", "error"),
+        'What becomes of gaps (NaN, None, NA): "allow" fills each with what the rest of its row lets expect, and marks '
+        'it; "error" refuses them.',
     ),
     "spare_dimensions": Parameter(
         "int",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tsee.data import check_rows
 from tsee.scikit import check_is_fitted
 
 if TYPE_CHECKING:
@@ -181,7 +180,7 @@ class Shown:
         """The positions of the rows to show, and the rows themselves if they were given."""
         if X is None:
             return self.embedding_, None
-        rows = check_rows(self, X, reset=False)
+        rows = self._check_new(X)
         return self.transform(X), rows
 
     def _with_versions(self: Any, columns: Any, X: Any) -> Any:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tsee.affinities import Affinities
 from tsee.batches import MemoryStore
-from tsee.data import blocks, check_rows
+from tsee.data import blocks
 from tsee.distributed import all_agree, all_offset, watched_peers, world_size
 from tsee.estimators.checks import check_parameters
 from tsee.estimators.parameters import NOT_LEARNED
@@ -130,7 +130,7 @@ class Updated:
         chosen = check_forget(forget, sum(self.map_.row_counts))
         grown = copy.copy(self)
         with watched_peers():
-            return grown.adopt(grown._grown(check_rows(self, X, reset=False), float(hold), chosen))
+            return grown.adopt(grown._grown(self._check_new(X), float(hold), chosen))
 
     @property
     def update_(self: Any) -> Update:

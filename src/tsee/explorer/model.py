@@ -32,7 +32,9 @@ SHARES = np.concatenate([np.linspace(0, 0.9, 19), np.linspace(0.91, 1, 19)])
 def describe_model(
     fitted: FittedMap, features: Sequence[str] | None, extent: float
 ) -> tuple[dict[str, Any] | None, Arrays]:
-    """A description and arrays with which a page places new rows; None if the network is the user's own, or missing.
+    """A description and arrays with which a page places new rows; None if it cannot.
+
+    It can neither run a network of the user's own nor one that is missing, nor encode a table with words or gaps.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ def describe_model(
     extent : float
         The longer side of the map.
     """
-    if not isinstance(fitted.network, DeepNetwork | HighOrderNetwork):
+    if not isinstance(fitted.network, DeepNetwork | HighOrderNetwork) or fitted.table is not None:
         return None, {}
     network = copy.deepcopy(fitted.network).cpu()
     halved = _can_be_halved(network, _typical_inputs(fitted), extent)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tsee.exceptions import DataFileError
+from tsee.exceptions import DataFileError, NotAMatrixError
 from tsee.files.errors import check_known, listed, reading
 
 __all__ = ["OtherColumns", "Selection", "all_different", "name_blanks", "named_like_identifier", "select"]
@@ -87,7 +87,7 @@ class Selection:
         self.others = sorted([*self.others, *identifiers])
         self.features = [position for position in self.features if position not in identifiers]
         if not self.features:
-            raise DataFileError(
+            raise NotAMatrixError(
                 f"{str(path)!r} has no numeric column left to map (it has {listed(names)}): encode some as numbers."
             )
 
@@ -114,7 +114,7 @@ def select(
                 f"{'the label' if name == label else 'dropped'}: choose one of the two."
             )
         if not numeric[number[name]]:
-            raise DataFileError(
+            raise NotAMatrixError(
                 f"Column {name!r} of {str(path)!r} is chosen as a feature but is not numeric: encode it as numbers, "
                 "or leave it out."
             )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tsee.exceptions import DataFileError
+from tsee.exceptions import DataFileError, NotAMatrixError
 from tsee.files.columns import OtherColumns, all_different, select
 from tsee.files.errors import check_different, listed, reading, require
 from tsee.files.rows import FileArray, Rows
@@ -269,7 +269,7 @@ class ParquetRows(Rows):
             raise self._missing(start + row + 1, feature.name)
 
     def _missing(self, row: int, name: str) -> DataFileError:
-        return DataFileError(
+        return NotAMatrixError(
             f"{self.source!r}, row {row}, column {name!r}: the value is missing: fill it in, remove that row, or drop "
             "the column."
         )

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tsee.exceptions import DataFileError
+from tsee.exceptions import DataFileError, NotAMatrixError
 from tsee.files.columns import OtherColumns, Selection, all_different, name_blanks, named_like_identifier, select
 from tsee.files.errors import check_different, listed, reading
 from tsee.files.fields import decimal_marks, is_integer, is_missing, is_number, mostly_numbers, pointed
@@ -338,7 +338,7 @@ def _check_fields(file: _PlainFile, block: _Block, positions: list[int]) -> None
             where = f"{str(file.path)!r}, row {block.start + index + 1} (line {line}), column {file.names[position]!r}"
             if is_missing(value):
                 what = f" ({value.strip()!r})" if value.strip() else ""
-                raise DataFileError(
+                raise NotAMatrixError(
                     f"{where}: the value is missing{what}: fill it in, remove that row, or drop the column."
                 )
             advice = "correct it, or drop the column."
@@ -346,7 +346,7 @@ def _check_fields(file: _PlainFile, block: _Block, positions: list[int]) -> None
                 advice = "the file mixes decimal commas and decimal points. Write all numbers with a point."
             elif file.decimal == "," and is_number(value):
                 advice = "the file has decimal commas. Write this one with a comma, too."
-            raise DataFileError(f"{where}: {value[:40]!r} is not a {'finite ' if number else ''}number: {advice}")
+            raise NotAMatrixError(f"{where}: {value[:40]!r} is not a {'finite ' if number else ''}number: {advice}")
 
 
 def _is_data(record: list[str], decimal: str) -> bool:

@@ -122,6 +122,13 @@ def _exported(fitted: FittedMap) -> bytes:
     said = {"estimator": fitted.method, "tsee_version": version("tsee"), "placement": fitted.placement}
     if fitted.feature_names is not None:
         said["feature_names"] = json.dumps(fitted.feature_names, ensure_ascii=False)
+    if fitted.table is not None:
+        said["table"] = json.dumps(fitted.table.to_json(), ensure_ascii=False)
+        warn(
+            f"The file takes the {fitted.n_features} numbers that a row of the table becomes, not the table: "
+            "model.map_.table.encode(table) gives them, and the file's metadata says how columns are encoded.",
+            ExportWarning,
+        )
     for key, value in said.items():
         model.metadata_props.add(key=key, value=value)
     content: bytes = model.SerializeToString(deterministic=True)

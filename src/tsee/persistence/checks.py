@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tsee.fitted import METHODS, NETWORKS, PLACEMENTS
 from tsee.metric import METRICS, PRECOMPUTED, compares_features
+from tsee.tables import TableEncoder
 from tsee.values import is_count, is_list_of, is_number, is_text, need
 from tsee.versions import check_updates
 from tsee.words import ACTIVATIONS, NORMALIZATIONS
@@ -49,7 +50,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Raise ValueError, with a short reason, if a configuration and tensors are not a whole model."""
-    need(set(config) | LATER_KEYS == KEYS, "its entries are not those of a model")
+    need(set(config) - {"table"} | LATER_KEYS == KEYS, "its entries are not those of a model")
     need(is_text(config["tsee_version"]), "'tsee_version' must be text")
     need(isinstance(config["parameters"], dict), "'parameters' must be named")
     method = config["method"]
@@ -71,9 +72,15 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
     need(config["placement"] in PLACEMENTS, f"'placement' must be one of {PLACEMENTS}")
     _check_history(config["history"])
+    table = {name: tensor for name, tensor in tensors.items() if name.startswith("table.")}
+    need(("table" in config) == bool(table), "a table and its tensors belong together")
+    if "table" in config:
+        width = TableEncoder.from_json(config["table"], table).width
+        need(set(table) == {"table.mean", "table.axes"}, "it has other tensors of a table")
+        need(width == config["n_features"], "'n_features' is not what the columns of 'table' become")
     if "row_counts" in config or "updates" in config:
         check_updates(config.get("row_counts"), config.get("updates"))
-    sizes = _check_tensors(config, tensors)
+    sizes = _check_tensors(config, {name: tensor for name, tensor in tensors.items() if name not in table})
     # One of several processes has the positions of its own rows only.
     n_rows = sum(config.get("row_counts", [sizes.get("rows", 0)]))
     need(sizes.get("rows", 0) <= n_rows, "'embedding' and 'row_counts' differ")

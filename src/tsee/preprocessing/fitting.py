@@ -182,13 +182,15 @@ def fit_preprocessing(
     standardize: bool = False,
     names: Sequence[Any] | None = None,
     metric: str = "euclidean",
+    balanced: bool = False,
 ) -> Preprocessing:
     """Learn the mean, the scale and, if ``n_inputs`` is less than the number of features, the principal axes.
 
     "auto" takes up to 128 features themselves, and of more features as many axes as `automatic_axes` chooses.
     The scale makes the mean variance of an input 1, so that pixels in 0..255 and in 0..1 give the same inputs. With
     ``standardize`` each feature is first divided by its standard deviation. Without it, a `DataWarning` reports a value
-    that outweighs all others, or a few columns that hold most of the variance. ``names`` are the names of the columns.
+    that outweighs all others, or a few columns that hold most of the variance, unless their units are ``balanced``.
+    ``names`` are the names of the columns.
 
     Rows are first made comparable by ``metric``. Where the values themselves count (Hamming, Jaccard, distances), they
     are only divided by a power of two, which keeps equal values equal and zero at zero.
@@ -235,7 +237,9 @@ def fit_preprocessing(
         else:
             axes, variances = leading_axes(X, unit, min(n_inputs, n_rows - 1), generator, squares)
         basis, variance = axes.float().contiguous().numpy(), float(variances.sum()) / len(variances)
-    if varies and not standardize and not isinstance(X, ComparedRows):  # rows of unit length have no units
+    if (
+        varies and not standardize and not balanced and not isinstance(X, ComparedRows)
+    ):  # rows of unit length have no units
         by_feature = all_sum(squares).numpy()
         _warn_of_dominance(by_feature, varying, largest, n_rows, names)
     return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis, unit.spread, metric)

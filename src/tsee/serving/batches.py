@@ -13,6 +13,7 @@ import numpy as np
 
 from tsee.fitted import FittedMap
 from tsee.serving.placing import load_model
+from tsee.tables import Frame, TableEncoder
 
 __all__ = ["transform_batches"]
 
@@ -25,7 +26,8 @@ class transform_batches:  # noqa: N801 - it is used like a function
     """A function that places the rows of a batch, for engines that map a function over batches.
 
     Only the absolute path of the model is sent to the workers: each process loads the model when it gets its first
-    batch. In the result, the positions ``tsee0``, ``tsee1`` and so on replace the features; other columns are kept.
+    batch. In the result, the positions ``tsee0``, ``tsee1`` and so on replace the features; other columns are kept, and
+    so are all columns of a table with words or gaps.
 
     Parameters
     ----------
@@ -95,6 +97,8 @@ class transform_batches:  # noqa: N801 - it is used like a function
 
     def _placed(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         fitted = self._load()
+        if fitted.table is not None:
+            return self._placed_table(fitted, fitted.table, batch)
         names = self._features(fitted, batch)
         rows = np.concatenate([_matrix(batch[name]) for name in names], axis=1)
         if len(rows) and rows.shape[1] != fitted.n_features:
@@ -102,7 +106,19 @@ class transform_batches:  # noqa: N801 - it is used like a function
                 f"The batch has {rows.shape[1]:,} features, but the model was fitted with {fitted.n_features:,}: "
                 "choose them with the 'columns' parameter."
             )
-        kept = {name: values for name, values in batch.items() if name not in set(names)}
+        return self._with_positions(fitted, rows, {k: v for k, v in batch.items() if k not in set(names)})
+
+    def _placed_table(
+        self, fitted: FittedMap, table: TableEncoder, batch: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The columns of a table are kept: what they say is not what the map is of."""
+        n_rows = len(next(iter(batch.values()))) if batch else 0
+        frame = Frame(list(batch), n_rows, lambda start, stop: {k: v[start:stop] for k, v in batch.items()})
+        return self._with_positions(fitted, table.encode(frame), dict(batch))
+
+    def _with_positions(
+        self, fitted: FittedMap, rows: np.ndarray, kept: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
         if len(rows) == 0:  # engines try a function on an empty batch to learn its columns
             positions, novelty = np.empty((0, fitted.n_components), dtype=np.float32), np.empty(0)
         else:

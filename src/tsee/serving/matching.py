@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tsee.exceptions import DataFileError, UnnamedColumnsError
 from tsee.files import Table, open_table
+from tsee.files.columns import OtherColumns
 from tsee.files.errors import listed
+from tsee.files.mixed import MixedTable, open_mixed
 from tsee.fitted import fitted_map
+from tsee.tables import Choice, EncodedRows, as_frame, encoded_file, open_encoded
 
-__all__ = ["ReadOptions", "open_matching"]
+__all__ = ["ReadOptions", "open_for_fit", "open_matching"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,51 @@ class ReadOptions:
     def open(self, path: str | PathLike[str]) -> Table:
         """Open a data file with these options."""
         return open_table(path, label=self.label, columns=self.columns, drop=self.drop, key=self.key)
+
+
+def open_for_fit(
+    path: str | PathLike[str], options: ReadOptions, choices: dict[str, Choice], missing: str = "allow"
+) -> Table:
+    """Open a data file to fit a model: its features as they are, or encoded if they have words or gaps.
+
+    Parameters
+    ----------
+    path : str or path
+        The file or folder.
+    options : ReadOptions
+        How to read it.
+    choices : dict of str to Choice
+        Kinds and weights of columns, as `tsee.tables.check_columns` gives them.
+    missing : {"allow", "error"}
+        Whether gaps are refused.
+
+    Returns
+    -------
+    Table
+        Close it, or use it with ``with``. If it is encoded, its ``rows`` are `tsee.tables.EncodedRows`.
+    """
+    named = dict(label=options.label, columns=options.columns, drop=options.drop, key=options.key)
+    table = open_encoded(path, missing=missing, forced=bool(choices), **named)
+    if table is None:
+        return options.open(path)
+    return _encoded(table, encoded_file(table, choices, missing))
+
+
+def _encoded(table: MixedTable, rows: EncodedRows) -> Table:
+    """A table with encoded rows; its columns that are not numbers go with the map."""
+    table.rows = rows
+    words = {name: values for name, values in table.mixed.items() if values.dtype.kind == "O"}
+    aside = {name: values for name, values in table.mixed.items() if name not in rows.encoder.names}
+    texts = {name: _texts(values) for name, values in table.mixed.items() if name in {**words, **aside}}
+    table.other_columns = OtherColumns(texts, table.source)
+    return table
+
+
+def _texts(values: np.ndarray) -> np.ndarray:
+    """A column as it is written beside a map."""
+    if values.dtype.kind != "O":
+        return values.astype(np.int64) if bool((values % 1 == 0).all()) else values
+    return np.array(["" if value is None else str(value) for value in values.tolist()], dtype=object)
 
 
 def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | None = None) -> Table:
@@ -68,6 +119,14 @@ def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | 
     """
     options = options or ReadOptions()
     fitted = fitted_map(model)
+    if fitted.table is not None:
+        mixed = open_mixed(Path(path), label=options.label, drop=options.drop, key=options.key)
+        if options.label in fitted.table.names and mixed.label is not None:
+            mixed.mixed[str(options.label)] = mixed.label
+        try:
+            return _encoded(mixed, EncodedRows(as_frame(mixed), fitted.table, path))
+        except ValueError as error:
+            raise DataFileError(str(error).replace("X lacks", f"{str(path)!r} lacks")) from error
     names = None if options.columns is not None else fitted.feature_names
     by_name = options if names is None else replace(options, columns=names)
     try:

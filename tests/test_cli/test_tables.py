@@ -1,0 +1,41 @@
+"""The command on tables with words and gaps, and with labels that count."""
+
+import numpy as np
+import pandas as pd
+
+import tsee
+
+
+def test_a_table_with_words_and_gaps(run, tmp_path, quick):
+    rows = "".join(f"{i},{'red' if i % 3 else 'blue'},{i % 7 if i % 5 else ''}\n" for i in range(60))
+    (tmp_path / "table.csv").write_text("age,color,visits\n" + rows)
+    shown = run("fit", tmp_path / "table.csv", "--dry-run", "--categorical", "visits", "--weight", "age=2").output
+    assert [line.split()[:3] for line in shown.splitlines()[1:]] == [
+        ["age", "number", "2"],
+        ["color", "category", "1"],
+        ["visits", "category", "1"],
+    ]
+    result = run("fit", tmp_path / "table.csv", "-o", tmp_path / "model", "--map", tmp_path / "map.csv", *quick)
+    assert "color" in result.stderr
+    run("transform", tmp_path / "model", tmp_path / "table.csv", "-o", tmp_path / "new.csv")
+    old, new = (pd.read_csv(tmp_path / name) for name in ("map.csv", "new.csv"))
+    np.testing.assert_allclose(new[["tsee0", "tsee1"]], old[["tsee0", "tsee1"]], atol=1e-4)
+    assert new["color"].tolist() == old["color"].tolist() == ["red" if i % 3 else "blue" for i in range(60)]
+    (tmp_path / "other.csv").write_text("age,color\n3,red\n")
+    failed = run("transform", tmp_path / "model", tmp_path / "other.csv", "-o", tmp_path / "x.csv", code=1)
+    assert "lacks columns that the model was fitted with: 'visits'" in failed.stderr
+    refused = run("fit", tmp_path / "table.csv", "--missing", "error", "-o", tmp_path / "none", *quick, code=1)
+    assert "row 1 (line 2), column 'visits': the value is missing" in refused.stderr
+    for wrong in (["--weight", "age"], ["--numeric", "age", "--categorical", "age"], []):
+        run("fit", tmp_path / "table.csv", *wrong, *([] if not wrong else ["-o", tmp_path / "none"]), code=2)
+
+
+def test_labels_that_count(run, write, flowers, tmp_path, quick):
+    path = write(tmp_path / "flowers.csv", flowers)
+    run("fit", path, "--label", "kind", "--supervised", "1", "-o", tmp_path / "model", *quick)
+    model = tsee.load(tmp_path / "model")
+    assert model.supervised == 1
+    run("fit", path, "--label", "kind", "-o", tmp_path / "plain", *quick)
+    assert (model.embedding_ != tsee.load(tmp_path / "plain").embedding_).any()
+    done = run("fit", path, "--drop", "kind", "--supervised", "1", "-o", tmp_path / "none", *quick, code=2)
+    assert "--supervised needs --label" in done.output
