@@ -95,7 +95,7 @@ class Updated:
         Parameters
         ----------
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_new, n_features)
-            The new rows, with the features of ``fit``.
+            The new rows, with the features of ``fit``; of a table, with its columns.
         hold : float, default 1.0
             How much the old exemplars are held where they are: 1 does not move them, 0 leaves them as free as the new
             ones. Less than 1 takes longer, since their neighbors are searched for again.
