@@ -29,7 +29,7 @@ from tsee.exemplars import choose_centers
 from tsee.neighbors import ExactIndex
 from tsee.networks import DeepNetwork
 from tsee.objectives import sampled_loss
-from tsee.training.stages import has_bfloat16
+from tsee.training.precision import has_bfloat16
 
 RESULT = Path(__file__).parent / "results" / "quick.json"
 LAYERS = (256, 256, 256)

@@ -48,7 +48,7 @@ def parts(share: np.ndarray, n_processes: int) -> dict[str, float]:
     """Each part of the cost model by itself: evaluations with their gradient, comparisons, updates, and all-reduces."""
     from tsee.networks import DeepNetwork
     from tsee.objectives import log_normalizer
-    from tsee.training.stages import has_bfloat16
+    from tsee.training.precision import has_bfloat16
 
     network = DeepNetwork(FEATURES, 10, hidden_layers=(256, 256, 256))
     network.quick = has_bfloat16(torch.device("cpu"))  # as in a fit

@@ -29,8 +29,9 @@ from tsee.fitted import FittedMap
 from tsee.networks import Network
 from tsee.training.checkpoint import State
 from tsee.training.plan import Plan
+from tsee.training.precision import has_bfloat16
 from tsee.training.run import Run as Training
-from tsee.training.stages import Session, Stage, has_bfloat16
+from tsee.training.stages import Session, Stage
 
 __all__ = ["ARM", "Rule", "faithful_estimator", "faithful_settings", "last_fall"]
 

@@ -40,7 +40,7 @@ def draw(catalog: Catalog, experiment: Experiment, records: list[Table], figure:
     try:
         import matplotlib.figure
     except ImportError as error:
-        raise ImportError('The report needs matplotlib and colorcet: pip install "tsee[plot]"') from error
+        raise ImportError('The report needs matplotlib: pip install "tsee[plot]"') from error
     picture = kinds[figure["kind"]](catalog, experiment, records, figure, matplotlib.figure.Figure)
     if picture is None:
         return False

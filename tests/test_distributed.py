@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,6 +209,33 @@ for i, (method, parameters) in enumerate(json.loads(sys.argv[3])):
         see.save(f"{sys.argv[1]}/{i}")
     np.save(f"{sys.argv[1]}/{i}-{rank}.npy", see.embedding_)
 """
+
+
+LAYOUT = """
+import sys, torch
+sys.path.insert(0, ROOT)
+from tests.test_layout.naive import clusters, neighbors_of
+from tsee.layout import Descent, large_shape
+found = []
+for n, n_components in ((300, 2), (5000, 2), (5000, 3), (5000, 4)):
+    X = clusters(n, 30.0, 5, seed=1)
+    settings = dict(pull=0.3, n_iterations=100, exaggeration=1.0)
+    descent = Descent(large_shape(X, n_components), neighbors_of(X), **settings)
+    for _ in range(4):
+        descent.step()
+    found += [descent.positions, descent.state()["layout.velocity"]]
+"""
+
+
+def test_several_processes_lay_out_as_one(tmp_path, peers):
+    """All pairs, both grids, and samples; each process moves a part of the exemplars."""
+    alone = {"ROOT": ""}
+    exec(LAYOUT, alone)
+    root = f"ROOT = {str(Path(__file__).parent.parent)!r}"
+    peers.run(f"{root}\n{LAYOUT}\ntorch.save(found, {str(tmp_path)!r} + f'/{{rank}}.pt')", 2)
+    for number in range(2):
+        for one, many in zip(alone["found"], torch.load(tmp_path / f"{number}.pt"), strict=True):
+            torch.testing.assert_close(many, one, rtol=1e-3, atol=1e-4 * float(one.abs().max()))
 
 
 @pytest.mark.parametrize("size", [2, 4])

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tsee.neighbors import CellIndex, ExactIndex, Index, build_index, cells, exact
+from tsee.neighbors import index as index_module
 from tsee.neighbors.cells import MIN_CANDIDATES
 from tsee.neighbors.traced import Cells, TracedIndex
 
@@ -225,3 +226,40 @@ def test_a_search_without_branches_finds_the_same(kind, in_cells, clustered):
     expected, exact = index.query(queries, 15)
     torch.testing.assert_close(distances, exact, rtol=1e-6, atol=0)
     assert torch.equal(indices, expected)
+
+
+def test_so_many_cells_are_searched_that_enough_is_found(monkeypatch):
+    """Of very many cells few are searched, and more if a sample of the candidates would miss too much."""
+    X = torch.randn(20_000, 12, generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr(cells, "MOST_BY_SHARE", 20)
+    monkeypatch.setattr(cells, "LEAST_RECALL", 0.0)
+    least = CellIndex(X)
+    assert least.n_searched == 2
+    monkeypatch.setattr(cells, "LEAST_RECALL", 0.9)
+    index = CellIndex(X)
+    assert 2 < index.n_searched < len(index.centers)
+    own = torch.arange(0, 20_000, 10)
+    expected, _ = nearest(X[own], X, 15, exclude=own)
+    found = [share_found(nearest(X[own], of, 15, exclude=own)[0], expected) for of in (least, index)]
+    assert least.recall == pytest.approx(float(found[0]), abs=0.05)
+    assert index.recall == pytest.approx(float(found[1]), abs=0.05)
+    assert index.recall >= 0.9 > least.recall
+
+
+def test_the_parts_of_an_index_are_all_candidates(clustered):
+    for index in (CellIndex(clustered), ExactIndex(clustered)):
+        parts = [index.part(number, 3) for number in range(3)]
+        assert torch.equal(torch.cat(parts).sort().values, torch.arange(len(clustered)))
+
+
+def test_very_many_candidates_are_not_kept_in_float64(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(20, 50, generator=generator).repeat(50, 1) + 1e-6 * torch.randn(1000, 50, generator=generator)
+    expected = ExactIndex(X).query(X, 10, exclude=torch.arange(1000))
+    monkeypatch.setattr(index_module, "PRECISE_KEPT", 100)
+    monkeypatch.setattr(index_module, "PASSING_ROWS", 300)
+    index = ExactIndex(X)
+    found = index.query(X, 10, exclude=torch.arange(1000))
+    assert isinstance(index._precise_factors, index_module.PassingFactors)
+    assert torch.equal(found[0], expected[0])
+    assert torch.equal(found[1], expected[1])

@@ -75,7 +75,6 @@ def test_public_names_of_metrics():
 def test_importing_tsee_does_not_import_what_it_may_not_need():
     names = (
         "matplotlib",
-        "colorcet",
         "PIL",
         "pyarrow",
         "h5py",
@@ -96,7 +95,7 @@ SHARED = """n_components perplexity metric n_inputs standardize columns missing 
     batch_size max_epochs learning_rate optimizer device random_state checkpoint verbose"""
 DEEP = "hidden_layers activation network"
 HIGH_ORDER = "n_factors n_hidden order"
-EXEMPLAR = """exemplars n_exemplars seeding kmeans_iterations contrast exaggeration jitter refinement
+EXEMPLAR = """exemplars n_exemplars max_memory seeding kmeans_iterations contrast exaggeration jitter refinement
     global_weight supervised start placement n_neighbors n_noise noise_weight"""
 PARAMETERS = {
     "PtSNE": f"{SHARED} {DEEP}",

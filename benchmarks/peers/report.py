@@ -11,7 +11,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 DOCS = Path(__file__).parents[2] / "docs"
 PARTS = Path(__file__).parents[1] / "results" / "growth.json"
@@ -216,6 +216,7 @@ def _error_against_time(runs: Runs, title: str, path: Path) -> None:
     found = {method: run for method, run in runs.items() if "fit s" in run}
     ours = sorted((run["fit s"], run["1-NN error %"]) for method, run in found.items() if method.startswith("tsee"))
     ax.plot(*zip(*ours, strict=True), color=OURS, linewidth=1.2, alpha=0.6, zorder=2)
+    names = []
     for method, run in found.items():
         held_out = "1-NN error %" in run
         error = _error(run)
@@ -229,32 +230,38 @@ def _error_against_time(runs: Runs, title: str, path: Path) -> None:
             edgecolor=color,
             zorder=3,
         )
-        # Our points form a line near the bottom: their names go below it, each in its own row. The names of the others
-        # go to the right of the point, or below it if another point is near.
-        name = "tsee (default)" if method == "tsee" else method.removeprefix("tsee, ")
-        crowded = any(
-            1 < other["fit s"] / run["fit s"] < 3 and abs(_error(other) - error) < 1 for other in found.values()
-        )
-        ax.annotate(
-            name,
-            (run["fit s"], error),
-            xytext=(0, -22 - 12 * ours.index((run["fit s"], error))) if mine else (0, -14) if crowded else (6, 4),
-            textcoords="offset points",
-            ha="center" if mine or crowded else "left",
-            fontsize=7.5 if mine else 8,
-            color=OURS if mine else INK,
-        )
+        name = "tsee" if method == "tsee" else method.removeprefix("tsee, ") if mine else method
+        names.append((name, run["fit s"], error, color if mine else INK))
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.xaxis.set_minor_locator(NullLocator())
     ax.margins(x=0.15, y=0.12)
     ax.set_ylim(0)
     ax.set_xlabel("seconds to fit (hollow: cannot place new rows; error of the training rows)", fontsize=9,
                   color=INK)  # fmt: skip
     ax.set_ylabel("error of 1-NN on the map, held-out rows, %", fontsize=9, color=INK)
     ax.set_title(f"{title}: lower is better, left is faster", fontsize=10, color=INK, loc="left")
+    _name_points(ax, names)
     figure.savefig(path, dpi=160)
+
+
+def _name_points(ax: Any, names: list[tuple[str, float, float, str]]) -> None:
+    """Write a name below each point, or above it if another point or name is there."""
+    ax.figure.draw_without_rendering()
+    points = ax.transData.transform([(x, y) for _, x, y, _ in names])
+    taken: list[Any] = []
+    for (name, x, y, color), own in sorted(zip(names, points.tolist(), strict=True), key=lambda item: item[0][1]):
+        for shift in (-15, 9, -27, 21):
+            text = ax.annotate(name, (x, y), xytext=(0, shift), textcoords="offset points", ha="center", fontsize=8,
+                               color=color)  # fmt: skip
+            box = text.get_window_extent().padded(1)
+            others = [point for point in points.tolist() if point != own]
+            free = not any(box.overlaps(other) for other in taken) and not box.count_contains(others)
+            if free or shift == 21:  # rather one name over another than none
+                break
+            text.remove()
+        taken.append(box)
 
 
 def _error(run: dict[str, Any]) -> float:
@@ -281,7 +288,7 @@ def _growth_figure(growth: dict[int, Runs], path: Path) -> None:
         ax.set_yscale("log")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter("{x:,g}")
-            axis.set_minor_formatter(NullFormatter())
+            axis.set_minor_locator(NullLocator())
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.xaxis.set_major_locator(FixedLocator(sorted(growth)))
         ax.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")

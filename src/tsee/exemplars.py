@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -161,8 +161,6 @@ def _check_at_least(name: str, value: int, least: int) -> None:
 
 @dataclass(frozen=True)
 class _Clusters:
-    """The result of one pass over the rows of all processes."""
-
     labels: Tensor  # (n,) the nearest center of each row
     squared: Tensor  # (n,) the squared distance to it
     sums: Tensor  # (z, d) float64
@@ -359,7 +357,7 @@ class Exemplars:
     inputs : Tensor of shape (z, d), float32
         The exemplars as the network sees them.
     indices : Tensor of shape (z,), int64, or None
-        Which rows of ``fit`` they are, numbered over all processes, in ascending order. None for k-means centers.
+        Which rows of ``fit`` they are, over all processes, in ascending order. None for k-means centers.
     positions : Tensor of shape (z, h), float32, or None
         Where they are on the map; None until they are known.
     metric : Metric, default `euclidean`
@@ -378,19 +376,21 @@ class Exemplars:
         return len(self.inputs)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copied and pickled without the index, which is made again when it is needed."""
-        return {name: value for name, value in vars(self).items() if name != "index"}
+        return {name: value for name, value in vars(self).items() if name != "index"}  # it is made when needed
 
     @cached_property
     def index(self) -> Index:
         """The index that finds the nearest exemplars of a row, made when first needed."""
         return build_index(self.inputs, FEW_NEIGHBORS, self.metric)
 
-    def own(self, rows: slice, start: int = 0) -> Tensor | None:
-        """For each row of a slice, the exemplar that the row itself is, or -1. None if exemplars are centers.
+    def replaced(self, **changes: Any) -> Exemplars:
+        """The same exemplars with other positions or given neighbors, and with the index if there is one."""
+        changed = replace(self, **changes)
+        vars(changed).update({name: value for name, value in vars(self).items() if name == "index"})
+        return changed
 
-        ``start`` is the number of this process's first row, over all processes.
-        """
+    def own(self, rows: slice, start: int = 0) -> Tensor | None:
+        """For each row of a slice from ``start`` on, the exemplar that the row is, or -1. None for centers."""
         if self.indices is None:
             return None
         begin, end = start + rows.start, start + rows.stop

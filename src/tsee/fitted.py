@@ -192,7 +192,7 @@ class FittedMap:
         fitted = self
         if fitted.exemplars is not None and fitted.exemplars.positions is None:
             positions = forward_positions(fitted.network, fitted.exemplars.inputs).clone()  # no inference tensor
-            fitted = replace(fitted, exemplars=replace(fitted.exemplars, positions=positions))
+            fitted = replace(fitted, exemplars=fitted.exemplars.replaced(positions=positions))
         embedding = None
         if inputs is not None:
             parts = [fitted._place_fitted(inputs, rows, start, how) for rows in blocks(len(inputs), PLACED_ROWS)]
@@ -204,7 +204,7 @@ class FittedMap:
             if fitted.preprocessing.metric == PRECOMPUTED:  # rows are distances from all of them
                 fewer = exemplars
             reference = NoveltyReference(*(fitted._usual_distances(X, start, those) for those in (exemplars, fewer)))
-            fitted = replace(fitted, exemplars=replace(exemplars, neighbors=None))  # no longer needed
+            fitted = replace(fitted, exemplars=exemplars.replaced(neighbors=None))  # no longer needed
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
     def to_tensors(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -8,7 +8,7 @@ import pytest
 from tests.quick import EVERY, quick
 from tsee import DtSEE, HotSEE, PtSNE, TrainingWarning
 from tsee.metrics import knn_error
-from tsee.training import stages
+from tsee.training import precision
 
 
 @pytest.mark.parametrize("cls", EVERY)
@@ -102,7 +102,7 @@ def test_the_map_is_as_good_by_products_of_bfloat16(cls, digits, monkeypatch):
     X, y, X_new, y_new = digits
     maps, errors = [], []
     for has in (False, True):
-        monkeypatch.setattr(stages, "has_bfloat16", lambda device, has=has: has)
+        monkeypatch.setattr(precision, "has_bfloat16", lambda device, has=has: has)
         see = quick(cls, max_epochs=60, batch_size=128, refinement=0)
         maps.append(see.fit_transform(X))
         errors.append(knn_error(maps[-1], y, see.transform(X_new), y_new, k=5)[5])
@@ -113,6 +113,6 @@ def test_the_map_is_as_good_by_products_of_bfloat16(cls, digits, monkeypatch):
 def test_conjugate_gradient_has_all_digits(digits, monkeypatch):
     maps = []
     for has in (False, True):
-        monkeypatch.setattr(stages, "has_bfloat16", lambda device, has=has: has)
+        monkeypatch.setattr(precision, "has_bfloat16", lambda device, has=has: has)
         maps.append(quick(DtSEE, optimizer="cg", normalization=None).fit_transform(digits[0]))
     np.testing.assert_array_equal(*maps)

@@ -11,7 +11,7 @@ import torch
 from tests.quick import quick
 from tsee import DataWarning, DtSEE, HotSEE, PtSNE
 from tsee.metrics import knn_error
-from tsee.training import stages
+from tsee.training import precision
 
 
 def kinds_of_data(X, folder):
@@ -58,12 +58,12 @@ def test_pixels_to_255_and_pixels_to_1_give_the_same_map(cls, bfloat16, epochs, 
 
     Of principal components: distances between whole numbers tie, and rounding decides which of two rows is drawn.
     """
-    monkeypatch.setattr(stages, "has_bfloat16", lambda device: bfloat16)
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: bfloat16)
     X = digits[0]
     pixels = np.round(X * 255 / 16).astype(np.uint8)
-    plain = quick(cls, n_inputs=50, max_epochs=epochs, refinement=0).fit(pixels).embedding_
+    plain = quick(cls, n_inputs=50, perplexity=30, max_epochs=epochs, refinement=0).fit(pixels).embedding_
     for other in (pixels / 255, (pixels / 255).astype(np.float32), pixels.astype(np.float64) + 1e8):
-        again = quick(cls, n_inputs=50, max_epochs=epochs, refinement=0).fit_transform(other)
+        again = quick(cls, n_inputs=50, perplexity=30, max_epochs=epochs, refinement=0).fit_transform(other)
         np.testing.assert_allclose(again, plain, atol=0.02 * np.ptp(plain))
 
 

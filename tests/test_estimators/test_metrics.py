@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 
 from tests.quick import EVERY, quick
 from tsee import DtSEE, HotSEE, PtSNE, load
-from tsee.estimators import exemplar
+from tsee.estimators import automatic
 from tsee.metric import METRICS, metric_of
 from tsee.metrics import knn_error
 from tsee.persistence.folder import CONFIG, _config_checksum
@@ -90,7 +90,7 @@ def test_neither_length_nor_mean_count(name, cls, digits):
 @pytest.mark.parametrize("cls", [DtSEE, HotSEE])
 @pytest.mark.parametrize("name", OF_FEATURES)
 def test_every_form_takes_metrics_of_features(name, cls, contrast, rows, monkeypatch):
-    monkeypatch.setattr(exemplar, "MAX_SEEN", 10)
+    monkeypatch.setattr(automatic, "MAX_SEEN", 10)
     X, _, X_test, _ = rows[name]
     see = quick(cls, metric=name, contrast=contrast).fit(X)
     assert see.network_.config["n_inputs"] == 64  # whatever it was trained on
@@ -102,7 +102,7 @@ def test_every_form_takes_metrics_of_features(name, cls, contrast, rows, monkeyp
 def test_pairwise_methods_take_metrics_of_features(name, rows):
     see = quick(PtSNE, metric=name)
     see.fit(rows[name][0])
-    objective = see._make_objective(None, see._plan(600), 600)
+    objective = see._make_objective(None, see._plan(600), 600, None)
     assert objective.metric == metric_of(name)
     assert np.isfinite(see.transform(rows[name][2])).all()
 
@@ -113,7 +113,7 @@ def test_a_network_may_learn_from_projections(name, rows, monkeypatch):
     X, y, X_test, y_test = rows[name]
     errors = []
     for most in (20, 64):
-        monkeypatch.setattr(exemplar, "MAX_SEEN", most)
+        monkeypatch.setattr(automatic, "MAX_SEEN", most)
         see = DtSEE(metric=name, random_state=0, max_epochs=30, refinement=150, placement="forward").fit(X)
         np.testing.assert_allclose(see.embedding_, see.transform(X), atol=1e-4)
         errors.append(knn_error(see.embedding_, y, see.transform(X_test), y_test, k=1)[1])
@@ -121,7 +121,7 @@ def test_a_network_may_learn_from_projections(name, rows, monkeypatch):
 
 
 def test_a_network_of_ones_own_sees_all_features(rows, monkeypatch):
-    monkeypatch.setattr(exemplar, "MAX_SEEN", 20)
+    monkeypatch.setattr(automatic, "MAX_SEEN", 20)
     own = torch.nn.Sequential(torch.nn.Linear(64, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
     see = DtSEE(metric="jaccard", network=own, random_state=0, max_epochs=1).fit(rows["jaccard"][0])
     assert see.network_[0].in_features == 64

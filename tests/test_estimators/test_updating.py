@@ -184,7 +184,8 @@ def test_any_kind_of_rows(kind, parts, tmp_path):
     else:
         given = new.astype(np.float64)
     found = see.update(given)
-    np.testing.assert_allclose(found.transform(new), expected.transform(new), atol=1e-3)
+    positions = expected.transform(new)  # the descent amplifies rounding
+    np.testing.assert_allclose(found.transform(new), positions, atol=1e-3 * np.ptp(positions))
 
 
 @pytest.mark.parametrize("parameters", [dict(metric="cosine"), dict(metric="manhattan"), dict(n_components=3)])

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import tsee
 from tsee.explorer import write_map_page
-from tsee.explorer.page import DARK_COLORS
-from tsee.plots import COLORS
-
-WEB = Path(write_map_page.__code__.co_filename).parent / "web"
+from tsee.plots import COLORS, scatter
+from tsee.plots.palette import DARK_COLORS, class_colors
 
 
 def test_points_are_where_the_map_has_them(simple, clusters, open_page, near):
@@ -86,19 +80,21 @@ def test_dark_and_light(simple, open_page, near):
     assert near(page.picture(), (600, 790), "#fbfbf9", tolerance=6)
 
 
-def test_dark_colors_are_distinct_in_every_kind_of_vision():
-    """The base colors, to which the page adds others for more categories."""
-    visions = re.search(r"const VISIONS = (\[.*?\]);", (WEB / "source" / "colors.js").read_text(), re.S)
-    matrices = np.array(json.loads(re.sub(r",\s*\]", "]", visions[1]))).reshape(4, 3, 3)
-    to_cone = np.array([[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]])
-    to_lab = np.array([[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]])
-    parts = np.array([[int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)] for color in DARK_COLORS])
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    for matrix in matrices:
-        lab = np.cbrt((linear @ matrix.T).clip(0, 1) @ to_cone.T) @ to_lab.T
-        apart = np.linalg.norm(lab[:, None] - lab, axis=2)
-        assert apart[np.triu_indices(10, 1)].min() > 0.1
-        assert lab[:, 0].min() > 0.5
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_many_categories_have_the_colors_of_figures(fitted, tmp_path, open_page, theme):
+    """Beyond ten categories, too: the most frequent have the first colors."""
+    labels = np.repeat([f"c{i:02d}" for i in range(30)], np.arange(31, 1, -1))[::-1]
+    Y = np.random.default_rng(0).normal(size=(len(labels), 2))
+    path = write_map_page(fitted, Y, tmp_path / "map.html", columns={"class": labels})
+    page = open_page(path, color_scheme=theme)
+    shown = page.eval_on_selector_all(".names i", "e => e.map(x => getComputedStyle(x).backgroundColor)")
+    expected = class_colors(np.arange(31, 1, -1), theme)
+    assert shown == [f"rgb({', '.join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))})" for color in expected]
+    if theme == "light":
+        palette = scatter(Y, labels).collections[-1].get_facecolor()[:, :3]
+        assert {tuple(np.round(255 * color).astype(int)) for color in palette} == {
+            tuple(int(color[i : i + 2], 16) for i in (1, 3, 5)) for color in expected
+        }
 
 
 def test_exemplars_are_a_layer(digits, tmp_path, open_page):

@@ -47,6 +47,14 @@ def test_rows_of_fit_are_known_if_they_are_exemplars(see, digits):
     assert describe_trust(see.map_, positions[:1], digits[0][:1]) == (None, {})
 
 
+def test_a_map_of_given_distances_has_a_page_without_them(digits, tmp_path):
+    distances = pairwise_distances(digits[0][:200])
+    see = tsee.DtSEE(metric="precomputed", max_epochs=1, random_state=0).fit(distances)
+    assert see.to_html(tmp_path / "map.html").is_file()
+    assert see.to_html(tmp_path / "some.html", distances[:50]).is_file()
+    assert describe_trust(see.map_, see.embedding_, None) == (None, {})
+
+
 def test_rows_at_one_position_are_neighbors():
     positions = np.zeros((30, 2))
     neighbors = np.array([[j for j in range(11) if j != i][:10] for i in range(30)])

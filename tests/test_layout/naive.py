@@ -3,6 +3,7 @@
 import torch
 
 from tsee.affinities import Affinities, conditional_probabilities
+from tsee.layout import Descent, lay_out
 from tsee.neighbors import ExactIndex
 
 
@@ -16,6 +17,11 @@ def clusters(n, width, n_components=2, seed=0):
 def neighbors_of(X, k=15, perplexity=5.0):
     indices, distances = ExactIndex(X).query(X, k, exclude=torch.arange(len(X)))
     return Affinities(indices, conditional_probabilities(distances, perplexity).float())
+
+
+def laid_out(shape, affinities, *, pull, n_iterations, exaggeration=1.0, **watching):
+    descent = Descent(shape, affinities, pull=pull, n_iterations=n_iterations, exaggeration=exaggeration)
+    return lay_out(descent, **watching)
 
 
 def naive_repulsion(Y):

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from tests.test_layout.naive import clusters, naive_loss, naive_repulsion, neighbors_of
+from tests.test_layout.naive import clusters, laid_out, naive_loss, naive_repulsion, neighbors_of
 from tsee.affinities import Affinities
-from tsee.layout import Attraction, Repulsion, attraction, large_shape, lay_out
+from tsee.layout import Attraction, Descent, Repulsion, attraction, large_shape
 from tsee.neighbors import ExactIndex
 
 
@@ -42,7 +42,7 @@ def test_descent_lowers_the_loss_and_brings_neighbors_together(n_components):
     X = clusters(600, 30.0, 3, seed=1) @ torch.randn(3, 8, generator=torch.Generator().manual_seed(2))
     affinities = neighbors_of(X)
     start, steps = large_shape(X, n_components), []
-    Y, complete = lay_out(start, affinities, pull=0.1, n_iterations=200, exaggeration=1.5, progress=steps.append)
+    Y, complete = laid_out(start, affinities, pull=0.1, n_iterations=200, exaggeration=1.5, progress=steps.append)
     assert complete
     assert steps == list(range(1, 201))
     assert naive_loss(Y.double(), affinities, 1.5) < naive_loss(start.double(), affinities, 1.5) - 1
@@ -55,7 +55,7 @@ def test_the_end_is_a_minimum_of_the_loss_with_its_pull():
     """The gradient by autograd of the loss in the docstring, at the end of many steps, is near zero."""
     X = clusters(120, 10.0, 3, seed=1)
     affinities, shape = neighbors_of(X), large_shape(X, 2)
-    Y, _ = lay_out(shape, affinities, pull=1.0, n_iterations=3000)
+    Y, _ = laid_out(shape, affinities, pull=1.0, n_iterations=3000)
     Y = Y.double().requires_grad_()
     size = float(Y.detach().square().sum(1).mean().sqrt())
     naive_loss(Y, affinities, 1.0, shape.double(), pull=1.0, size=size).backward()
@@ -68,7 +68,7 @@ def test_more_pull_is_nearer_to_the_shape():
     affinities, shape = neighbors_of(X), large_shape(X, 2)
     apart = []
     for pull in (0.0, 0.3, 3.0, float("inf")):
-        Y, _ = lay_out(shape, affinities, pull=pull, n_iterations=200)
+        Y, _ = laid_out(shape, affinities, pull=pull, n_iterations=200)
         apart.append(float((Y / Y.square().sum(1).mean().sqrt() - shape).square().sum(1).mean()))
     assert apart == sorted(apart, reverse=True)
     assert apart[-1] < 0.02
@@ -79,7 +79,7 @@ def test_the_map_is_turned_like_the_shape():
     shape = large_shape(X, 2)
     turned = shape @ torch.tensor([[0.0, -1.0], [-1.0, 0.0]])
     for reference in (shape, turned):
-        Y, _ = lay_out(reference, neighbors_of(X), pull=0.0, n_iterations=100)
+        Y, _ = laid_out(reference, neighbors_of(X), pull=0.0, n_iterations=100)
         products = Y.T @ reference
         torch.testing.assert_close(products, products.T, rtol=1e-3, atol=1e-2)
         assert torch.linalg.eigvalsh(products).min() > 0
@@ -92,7 +92,7 @@ def test_an_interrupt_leaves_the_positions_so_far():
         if done == 3:
             raise KeyboardInterrupt
 
-    Y, complete = lay_out(large_shape(X, 2), neighbors_of(X), pull=0.1, n_iterations=10, progress=stop)
+    Y, complete = laid_out(large_shape(X, 2), neighbors_of(X), pull=0.1, n_iterations=10, progress=stop)
     assert not complete
     assert torch.isfinite(Y).all()
     assert not torch.equal(Y, large_shape(X, 2))
@@ -101,7 +101,7 @@ def test_an_interrupt_leaves_the_positions_so_far():
 @pytest.mark.parametrize("n", [4, 5000])
 def test_positions_that_coincide_come_apart(n):
     indices = torch.stack([torch.arange(n).roll(1), torch.arange(n).roll(-1)], 1)
-    Y, _ = lay_out(torch.zeros(n, 2), Affinities(indices, torch.full((n, 2), 0.5)), pull=0.3, n_iterations=50)
+    Y, _ = laid_out(torch.zeros(n, 2), Affinities(indices, torch.full((n, 2), 0.5)), pull=0.3, n_iterations=50)
     assert torch.isfinite(Y).all()
     assert len(torch.unique(Y, dim=0)) == n
 
@@ -110,5 +110,46 @@ def test_a_dimension_that_the_data_do_not_have_is_filled():
     X = torch.linspace(0, 100, 500)[:, None] + torch.zeros(1, 3)
     shape = large_shape(X, 2)
     assert shape[:, 1].abs().max() < 1e-3
-    Y, _ = lay_out(shape, neighbors_of(X), pull=0.0, n_iterations=200)
+    Y, _ = laid_out(shape, neighbors_of(X), pull=0.0, n_iterations=200)
     assert Y[:, 1].std() > 0.02 * Y[:, 0].std()
+
+
+@pytest.mark.parametrize("n, n_components", [(200, 2), (5000, 2), (5000, 3), (5000, 4)])
+def test_a_descent_that_is_resumed_ends_as_one_that_is_not(n, n_components):
+    """With all pairs, on both grids, and with samples."""
+    X = clusters(n, 30.0, 5, seed=1)
+    settings = dict(pull=0.3, n_iterations=12, exaggeration=1.0)
+    whole, first, second = (Descent(large_shape(X, n_components), neighbors_of(X), **settings) for _ in range(3))
+    for _ in range(5):
+        first.step()
+    second.resume(first.done, {name: value.clone() for name, value in first.state().items()})
+    for _ in range(12):
+        whole.step()
+    for _ in range(7):
+        second.step()
+    assert second.done == whole.done
+    assert torch.equal(second.positions, whole.positions)
+
+
+def test_another_state_is_refused():
+    X = clusters(100, 30.0, 5, seed=1)
+    descent = Descent(large_shape(X, 2), neighbors_of(X), pull=0.3, n_iterations=12, exaggeration=1.0)
+    state = descent.state()
+    for done, changed, reason in (
+        (13, state, "more steps"),
+        (3, {"layout.positions": state["layout.positions"]}, "not the state of a layout"),
+        (3, {name: value[:50] for name, value in state.items()}, "other exemplars"),
+        (3, {name: value / 0 for name, value in state.items()}, "not finite"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            descent.resume(done, changed)
+
+
+def test_parts_of_the_forces_are_the_forces():
+    X = clusters(5000, 30.0, 5, seed=1)
+    affinities, Y = neighbors_of(X), clusters(5000, 20.0)
+    assert torch.equal(Attraction(affinities, own=slice(1000, 3000))(Y), Attraction(affinities)(Y)[1000:3000])
+    near = Y[:400]
+    forces, _ = Repulsion()(near)
+    part, _ = Repulsion()(near, slice(100, 200))
+    torch.testing.assert_close(part, forces[100:200])

@@ -31,16 +31,18 @@ def test_all_pairs_follow_the_definition(width, n_components):
 def test_interpolated_forces_are_near_the_forces_of_all_pairs(width, n_components):
     Y = clusters(5000, width, n_components) - 7
     expected, total = naive_repulsion(Y)
-    forces, normalizer = Repulsion().interpolated(Y)
+    forces, normalizer = Repulsion().interpolated(Y, slice(0, len(Y)))
     assert normalizer == pytest.approx(total, rel=0.01)
     assert (forces - expected).norm() < 0.02 * expected.norm()
 
 
-@pytest.mark.parametrize("width", [0.1, 5.0, 25.0, 60.0])
-def test_many_positions_on_the_plane_are_interpolated(width):
-    Y = clusters(5000, width) - 7
+@pytest.mark.parametrize(
+    "width, n_components", [(0.1, 2), (5.0, 2), (25.0, 2), (60.0, 2), (0.1, 3), (5.0, 3), (25.0, 3)]
+)
+def test_many_positions_are_interpolated(width, n_components):
+    Y = clusters(5000, width, n_components) - 7
     expected, total = naive_repulsion(Y)
-    for forces, normalizer in (Repulsion().interpolated(Y), Repulsion()(Y)):  # 5,000 are not few
+    for forces, normalizer in (Repulsion().interpolated(Y, slice(0, len(Y))), Repulsion()(Y)):  # 5,000 are not few
         assert normalizer == pytest.approx(total, rel=0.01)
         assert (forces - expected).norm() < 0.02 * expected.norm()
 
@@ -87,7 +89,15 @@ def test_a_position_far_outside_the_grid_does_not_spoil_the_others():
     assert (forces - expected)[1:].norm() < 0.05 * expected[1:].norm()
 
 
-@pytest.mark.parametrize("n_components", [3, 5])
+def test_a_map_too_wide_for_the_finest_grid_has_a_coarser_one():
+    Y = clusters(5000, 150.0, 3, seed=1)
+    forces, normalizer = Repulsion()(Y)
+    expected, total = naive_repulsion(Y)
+    assert normalizer == pytest.approx(total, rel=0.05)
+    assert (forces - expected).norm() < 0.4 * expected.norm()  # near pairs are coarse, far ones are not
+
+
+@pytest.mark.parametrize("n_components", [4, 5])
 def test_sampled_forces_have_no_bias(n_components):
     """The mean over many calls is near the sum over all pairs; each call draws other positions."""
     Y = clusters(6000, 10.0, n_components)
@@ -101,7 +111,7 @@ def test_sampled_forces_have_no_bias(n_components):
 
 
 def test_a_drawn_position_does_not_repel_itself():
-    Y = 400 * torch.rand(5000, 3, generator=torch.Generator().manual_seed(0))
+    Y = 300 * torch.rand(5000, 4, generator=torch.Generator().manual_seed(0))
     _, total = naive_repulsion(Y)
     _, normalizer = Repulsion()(Y)
     assert total < 5000 / 2  # far less than the pairs with themselves would add

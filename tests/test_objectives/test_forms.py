@@ -179,12 +179,15 @@ def test_jitter_is_in_proportion_to_the_distance_from_the_drawn_exemplar(rows, e
 def test_the_neighbors_of_exemplars_are_remembered(rows):
     exemplars = Exemplars(rows[::2], torch.arange(0, 60, 2))
     around = Neighborhoods(exemplars, 0, 4.0, 12, remember=True)
-    for part in (slice(0, 25), slice(25, 60)):
-        around.find(rows[part], part)
-    found, _ = Neighborhoods(exemplars, 0, 4.0, 12).find(rows, slice(0, 60))
+    found, own = Neighborhoods(exemplars, 0, 4.0, 12).find(rows, slice(0, 60))
     remembered = around.of_exemplars()
-    assert torch.equal(remembered.indices, found.indices[::2])
+    assert torch.equal(remembered.indices, found.indices[::2].int())
     assert torch.equal(remembered.probabilities, found.probabilities[::2])
+    for part in (slice(0, 25), slice(25, 60)):
+        again, mine = around.find(rows[part], part)
+        assert torch.equal(mine, own[part])
+        assert torch.equal(again.indices, found.indices[part])
+        assert torch.equal(again.probabilities, found.probabilities[part])
 
 
 def test_a_process_knows_its_rows_by_their_numbers_over_all_processes(rows, exemplars):

@@ -78,11 +78,11 @@ def test_pyplot_is_left_alone():
 
 
 def test_import_without_matplotlib():
-    code = "import sys, tsee.plots; assert not {'matplotlib', 'colorcet'} & set(sys.modules)"
+    code = "import sys, tsee.plots; assert not {'matplotlib'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("module", ["matplotlib", "colorcet"])
+@pytest.mark.parametrize("module", ["matplotlib"])
 def test_without_a_module(module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r'pip install "tsee\[plot\]"'):

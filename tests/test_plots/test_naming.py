@@ -41,11 +41,25 @@ def test_a_name_does_not_hide_the_only_point_of_its_class():
         assert not text.get_window_extent().contains(*position)
 
 
+def test_names_do_not_hide_small_rings():
+    generator = np.random.default_rng(0)
+    angle = np.linspace(0, 2 * np.pi, 40)
+    ring = np.stack([np.cos(angle), np.sin(angle)], 1)
+    Y = np.concatenate([12 * middle + 0.6 * ring for middle in generator.uniform(-1, 1, (15, 2))])
+    ax = scatter(Y, [f"ring {i:02d}" for i in range(15) for _ in range(40)])
+    ax.figure.draw_without_rendering()
+    on_screen = ax.transData.transform(Y)
+    hidden = [text.get_window_extent().count_contains(on_screen) for text in ax.texts]
+    assert max(hidden) <= 4  # of 40
+    nearest = [np.square(Y - text.get_position()).sum(1).argmin() // 40 for text in ax.texts]
+    assert np.mean(np.array(nearest) == np.arange(15)) > 0.8
+
+
 def test_more_than_a_hundred_names_are_not_written(make_map, texts_of, colors_of):
     Y, labels = make_map(101)
     ax = scatter(Y, [f"class {i}" for i in labels])
     assert texts_of(ax) == []
-    assert len(colors_of(ax)) == 101
+    assert len(colors_of(ax)) == 100  # from the 101st on, colors repeat
 
 
 def test_no_legend(make_map, texts_of):

@@ -16,6 +16,7 @@ from sklearn.datasets import load_digits
 from tsee import DtSEE, HotSEE, HotSNE, ModelError, PtSNE, load
 from tsee.batches import Store
 from tsee.exceptions import CheckpointError, TrainingWarning
+from tsee.layout import Descent
 from tsee.training import checkpoint
 
 EVERY = [DtSEE, HotSEE, PtSNE, HotSNE]
@@ -80,6 +81,27 @@ def test_it_ends_the_same_to_the_bit(cls, changes, epoch, batch, X, tmp_path, mo
     assert os.listdir(tmp_path) == ["model"]
 
 
+@pytest.mark.parametrize("n_components", [2, 4])
+def test_a_layout_is_resumed_too(n_components, X, tmp_path, monkeypatch):
+    whole = quick(n_components=n_components).fit(X)
+    see = quick(n_components=n_components, checkpoint=tmp_path)
+    step = Descent.step
+
+    def failing(self):
+        if self.done == 9:
+            raise StoppedError
+        step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Descent, "step", failing)
+        with pytest.raises(StoppedError):
+            see.fit(X)
+    taken = []
+    monkeypatch.setattr(Descent, "step", lambda self: (taken.append(self.done), step(self)))
+    np.testing.assert_array_equal(see.fit(X).embedding_, whole.embedding_)
+    assert taken == list(range(9, 20))
+
+
 def test_a_network_that_draws_at_random_is_resumed_too(X, tmp_path, monkeypatch):
     network = torch.nn.Sequential(
         torch.nn.Linear(64, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 2)
@@ -126,7 +148,7 @@ def test_a_state_of_another_fit_is_refused(X, tmp_path, monkeypatch):
     path = left(X, tmp_path, monkeypatch)
     before = path.read_bytes()
     for see, data, what in (
-        (quick(checkpoint=tmp_path, perplexity=5.0), X, "perplexity is 30.0, not 5.0"),
+        (quick(checkpoint=tmp_path, perplexity=5.0), X, "perplexity is 36.0, not 5.0"),
         (quick(checkpoint=tmp_path), X[:500], "n_rows is 600, not 500"),
         (quick(HotSEE, checkpoint=tmp_path), X, "estimator is 'DtSEE', not 'HotSEE'"),
         (quick(checkpoint=tmp_path).set_params(random_state=1), X, "seed is"),

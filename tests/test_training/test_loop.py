@@ -10,7 +10,7 @@ from torch import nn
 from tsee.batches import Batch, MemoryStore
 from tsee.exceptions import TrainingWarning
 from tsee.networks import DeepNetwork, FlatteningNetwork
-from tsee.training import stages
+from tsee.training import precision
 from tsee.training.loop import train
 from tsee.training.optimizers import make_optimizer
 from tsee.training.run import Run
@@ -155,12 +155,12 @@ def test_conjugate_gradient_searches_one_function_per_batch():
 def test_layers_are_quick_while_training_only(monkeypatch):
     network = FlatteningNetwork(DeepNetwork(3, 4, (5,)), 2)
     for has in (False, True):
-        monkeypatch.setattr(stages, "has_bfloat16", lambda device, has=has: has)
-        with stages._bfloat16_layers(network, torch.device("cpu")):
+        monkeypatch.setattr(precision, "has_bfloat16", lambda device, has=has: has)
+        with precision.bfloat16_layers(network, torch.device("cpu")):
             assert network.network.quick is has
         assert not network.network.quick
 
 
 def test_a_processor_that_is_not_known_to_be_quick_is_not():
-    assert not stages.has_bfloat16(torch.device("mps"))
-    assert not stages.has_bfloat16(torch.device("meta"))
+    assert not precision.has_bfloat16(torch.device("mps"))
+    assert not precision.has_bfloat16(torch.device("meta"))

@@ -2,9 +2,10 @@
 
 from tsee.data.checks import check_rows, dense
 from tsee.data.matrix import check_matrix
-from tsee.data.slices import apply_padded, blocks, blocks_in_cache, pad_rows, spaced_slices
+from tsee.data.slices import BLOCK_ROWS, apply_padded, blocks, blocks_in_cache, pad_rows, spaced_slices
 
 __all__ = [
+    "BLOCK_ROWS",
     "apply_padded",
     "blocks",
     "blocks_in_cache",

@@ -11,6 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from tsee.batches import steps_per_epoch
+from tsee.estimators.automatic import (
+    AUTO_POINTS,
+    LAYOUT_EXAGGERATION,
+    LAYOUT_NEIGHBORS,
+    PERPLEXITY,
+    falling_perplexity,
+    n_places,
+    n_points,
+    n_seen,
+    projection_of,
+)
 from tsee.estimators.base import ParametricMap
 from tsee.estimators.paper import PaperSettings
 from tsee.estimators.properties import ExemplarProperties
@@ -28,36 +39,24 @@ from tsee.placement.given import given_positions
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
 from tsee.scikit import check_is_fitted
-from tsee.training.plan import FEWEST_EPOCHS, MAX_EPOCHS, Plan, resolve_batch_size, resolve_perplexity
+from tsee.training.plan import AUTO_STEPS, FEWEST_EPOCHS, MAX_EPOCHS, Plan, resolve_batch_size, resolve_perplexity
 from tsee.training.stages import Distill, LayOut, Stage, is_dense
 
 __all__ = ["ExemplarMap"]
 
-# The default; fewer exemplars take a third of their number without a warning.
-PERPLEXITY = 30.0
-# If there are more rows than this, this many are the exemplars: a search among them takes as long as two epochs.
-AUTO_POINTS = 2**16
 # With more centers, each one stands for fewer rows of other kinds. The full and the noise form take longer, though.
 AUTO_CENTERS, AUTO_CENTERS_OF_SLOW_FORMS = 8192, 2000
 # k-means sees this many rows, or this many per center: more would not move the centers.
 KMEANS_ROWS, KMEANS_ROWS_PER_CENTER = 2**19, 64
 NOISE_NEIGHBORS = 100
-# Where the features themselves are compared, the network is trained on this many principal components of them, from
-# about this many exemplars, and these are then multiplied into its first layer: with 2,048 features, a fit takes half
-# the time.
-MAX_SEEN, PROJECTED_SAMPLE = 256, 1024
 # With fewer exemplars all of them are neighbors of each other: nothing is left to hold them apart.
 MIN_REFINED = 10
-# Neighbors of a row in a layout, per unit of perplexity. Three would change little and take half as long again.
-LAYOUT_NEIGHBORS = 2
 # The most perplexity per given neighbor, of which there are often few. More would make near ones no nearer than others.
 GIVEN_SHARE = 2 / 3
-# The factor on the attraction at the end of a layout, and where the network learns from exemplars drawn for its rows.
-LAYOUT_EXAGGERATION = 1.0
+# The factor on the attraction where the network learns from exemplars drawn for its rows.
 POINTS_EXAGGERATION, CENTERS_EXAGGERATION = 2.0, 1.0
-# Places of the layout for a network that places rows alone: one for so many exemplars, within bounds. They make an
-# epoch four times as long, so a network that only comes second does without.
-EXEMPLARS_PER_PLACE, LEAST_PLACES, MOST_PLACES = 8, 64, 1024
+# How often a network that only comes second sees each of very many rows.
+SECOND_EPOCHS = 4
 # Steps that such a network gains from, if there are not too many epochs in them. More rows add little.
 PLACES_STEPS = 2700
 
@@ -80,6 +79,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
     refinement: int
     global_weight: float
     supervised: float
+    max_memory: float | None
     start: Any
     placement: Literal["refined", "forward"] | None
     n_neighbors: int | None
@@ -143,7 +143,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         >>> X = load_digits().data
         >>> graph = kneighbors_graph(X, 60, mode="distance", metric="canberra")
         >>> DtSEE(max_epochs=1, random_state=0).fit(X, neighbors=graph).perplexity_
-        30.0
+        36.0
         """
         return self._fit(X, y, neighbors)
 
@@ -196,7 +196,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         if given is not None or self.metric == PRECOMPUTED:
             return self._every_row(inputs, plan, given)
         if self.exemplars == "points":
-            wanted = min(AUTO_POINTS, plan.n_rows) if self.n_exemplars is None else self._most_points
+            wanted = self._n_points(inputs, plan) if self.n_exemplars is None else self._most_points
             indices = choose_points(plan.n_rows, wanted, plan.generator)
             exemplars = Exemplars(take(inputs, indices), indices, metric=metric_of(self.metric))
         else:
@@ -211,6 +211,16 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
                 DataWarning,
             )
         return exemplars
+
+    def _n_points(self, inputs: Inputs, plan: Plan) -> int:
+        return n_points(
+            plan.n_rows,
+            inputs.shape[1],
+            perplexity=self.perplexity,
+            n_neighbors=self.n_neighbors,
+            max_memory=self.max_memory,
+            verbose=plan.verbose,
+        )
 
     def _every_row(self, inputs: Inputs, plan: Plan, given: GivenNeighbors | None) -> Exemplars:
         """All rows as exemplars, with the neighbors that were given."""
@@ -264,12 +274,21 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
         perplexity = resolve_perplexity(self.perplexity, n_candidates, kind, PERPLEXITY, share=share)
         refined = self._is_refined(exemplars)
+        if refined:
+            perplexity = falling_perplexity(perplexity, len(exemplars))
         automatic = math.ceil((LAYOUT_NEIGHBORS if refined else 3) * perplexity)
         automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)
         k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
         projection = self._projection(exemplars)
         neighborhoods = Neighborhoods(
-            exemplars, plan.start, perplexity, k, remember=refined, projection=projection, labels=labels
+            exemplars,
+            plan.start,
+            perplexity,
+            k,
+            remember=refined,
+            projection=projection,
+            labels=labels,
+            verbose=plan.verbose,
         )
         if self.contrast == "noise":
             return Noise(neighborhoods, self.n_noise, self.noise_weight, plan.device, plan.draws)
@@ -296,33 +315,17 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         automatic = min(n_candidates, math.ceil(LAYOUT_NEIGHBORS * perplexity))
         return perplexity, automatic if self.n_neighbors is None else n_candidates
 
-    def _more_places(self, n_exemplars: int) -> int:
-        """How many places are added for new exemplars of a new kind."""
-        return min(MOST_PLACES, -(-n_exemplars // EXEMPLARS_PER_PLACE))
-
     def _n_seen(self, n_inputs: int) -> int:
         # The full form compares rows with all exemplars in every batch, so it keeps all their inputs. The offset of a
         # projection goes into the bias of a hidden layer.
         ours = getattr(self, "network", None) is None and len(getattr(self, "hidden_layers", (1,))) > 0
         projected = compares_features(self.metric) and self.metric != PRECOMPUTED and ours and self.contrast != "full"
-        return min(n_inputs, MAX_SEEN) if projected else n_inputs
+        return n_seen(n_inputs) if projected else n_inputs
 
     def _projection(self, exemplars: Exemplars) -> Preprocessing | None:
         """Principal components that the network is trained on, where more numbers are compared than it needs."""
         n_inputs = exemplars.inputs.shape[1]
-        if self._n_seen(n_inputs) == n_inputs:
-            return None
-        sample = exemplars.inputs[:: -(-len(exemplars) // PROJECTED_SAMPLE)]
-        mean = sample.mean(0)
-        centered = sample - mean
-        # Of rows fewer than features, the products with each other have the same variances, and are fewer.
-        squares, weights = torch.linalg.eigh((centered @ centered.T).double())  # ascending
-        squares, weights = squares[-MAX_SEEN:].clamp_min(0), weights[:, -MAX_SEEN:]
-        axes = centered.T.double() @ weights / squares.sqrt().clamp_min(1e-6 * float(squares[-1]) ** 0.5 + 1e-30)
-        basis = torch.zeros(n_inputs, MAX_SEEN)
-        basis[:, : axes.shape[1]] = axes.flip(1)
-        scale = float(squares.sum() / len(sample) / MAX_SEEN) ** 0.5
-        return Preprocessing(mean.double().numpy(), scale or 1.0, basis.numpy())
+        return None if self._n_seen(n_inputs) == n_inputs else projection_of(exemplars)
 
     def _on_inputs(self, network: nn.Module, objective: Objective) -> nn.Module:
         projection = objective.neighborhoods.projection if isinstance(objective, Sampled | Noise) else None
@@ -355,12 +358,13 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         """Epochs in which the network learns a layout, and the places it chooses among: 0 if it is the user's own."""
         sparse = self.placement is None and not is_dense(plan.n_rows, len(exemplars))
         alone = self.placement == "forward" or sparse
-        if not alone or getattr(self, "network", None) is not None:
-            return plan.n_epochs, 0
         automatic = steps_per_epoch(plan.n_rows, resolve_batch_size(None, plan.n_rows, self._n_batches))
+        if not alone or getattr(self, "network", None) is not None:
+            enough = max(SECOND_EPOCHS, math.ceil(AUTO_STEPS / min(plan.n_steps, automatic)))
+            return plan.n_epochs if self.max_epochs is not None else min(plan.n_epochs, enough), 0
         enough = math.ceil(PLACES_STEPS / min(plan.n_steps, automatic))
         n_epochs = min(MAX_EPOCHS, max(FEWEST_EPOCHS, enough)) if self.max_epochs is None else plan.n_epochs
-        return n_epochs, _n_places(len(exemplars))
+        return n_epochs, n_places(len(exemplars))
 
     def novelty(self, X: Any) -> np.ndarray:
         """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.
@@ -392,8 +396,3 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         """
         check_is_fitted(self)
         return self.map_.novelty(self._check_new(X))
-
-
-def _n_places(n_exemplars: int) -> int:
-    """How many places a network chooses among that learns so many exemplars."""
-    return min(n_exemplars, max(LEAST_PLACES, n_exemplars // EXEMPLARS_PER_PLACE), MOST_PLACES)

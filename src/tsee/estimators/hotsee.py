@@ -24,7 +24,7 @@ class HotSEE(HighOrder, ExemplarMap):
     ----------
     n_components : int, default=2
         Dimensions of the map.
-    perplexity : float, default=30.0
+    perplexity : float, default=36.0
         How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of
         its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a
         warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.
@@ -40,10 +40,13 @@ default="euclidean"
         What a row is compared with: "points", rows of the data themselves (a row is never its own exemplar), or
         "centers", k-means centers of the data as in the paper.
     n_exemplars : int or None, default=None
-        How many exemplars. None takes every row as a point, or 65,536 of them if there are more. It takes 8,192
-        centers, but 2,000 if the contrast is not "sampled", since more take longer (and at most half the rows). If
-        the data hold fewer, those are used, with a warning; ``n_exemplars_`` is the number that took effect.
-        Centers are computed from at most 524,288 rows, or 64 per center, drawn at random.
+        How many exemplars. None takes every row as a point, up to 2,097,152 of them, or fewer if memory is short (see
+        ``max_memory``). It takes 8,192 centers, but 2,000 if the contrast is not "sampled", since more take longer
+        (and at most half the rows). If the data hold fewer, those are used, with a warning; ``n_exemplars_`` is the
+        number that took effect. Centers are computed from at most 524,288 rows, or 64 per center, drawn at random.
+    max_memory : float or None, default=None
+        How much memory exemplars may take, in GiB beyond the data. It decides how many rows become exemplars if
+        ``n_exemplars`` is None. None takes half of the memory that is free, within the limits of a container.
     seeding : {"k-means||", "random"}, default="k-means||"
         Where k-means starts: scalable k-means++, or random rows. Only for centers.
     kmeans_iterations : int, default=10
@@ -54,8 +57,8 @@ default="euclidean"
         exemplars drawn for the rows of the batch, one for each row, at a cost that does not grow with the number of
         exemplars (each exemplar then counts as often as rows choose it).
     exaggeration : float or None, default=None
-        A factor on the attraction: above 1 it draws clusters together. None takes 1 for points that are laid out, 2 for
-        points that are not, and 1 for centers, which stand for rows of more than one kind and would draw these
+        A factor on the attraction: above 1 it draws clusters together. None takes 0.9 for points that are laid out, 2
+        for points that are not, and 1 for centers, which stand for rows of more than one kind and would draw these
         together. Only for the "sampled" contrast.
     jitter : float or None, default=None
         Noise added to rows and exemplars while training, as a share of the distance between the two: it keeps the map
@@ -213,12 +216,13 @@ default="euclidean"
         self,
         n_components: int = 2,
         *,
-        perplexity: float = 30.0,
+        perplexity: float = 36.0,
         metric: Literal[
             "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"
         ] = "euclidean",
         exemplars: Literal["points", "centers"] = "points",
         n_exemplars: int | None = None,
+        max_memory: float | None = None,
         seeding: Literal["k-means||", "random"] = "k-means||",
         kmeans_iterations: int = 10,
         contrast: Literal["sampled", "full", "noise"] = "sampled",
@@ -255,6 +259,7 @@ default="euclidean"
         self.metric = metric
         self.exemplars = exemplars
         self.n_exemplars = n_exemplars
+        self.max_memory = max_memory
         self.seeding = seeding
         self.kmeans_iterations = kmeans_iterations
         self.contrast = contrast

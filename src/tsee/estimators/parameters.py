@@ -112,10 +112,18 @@ PARAMETERS: dict[str, Parameter] = {
         "int or None",
         "an integer of at least 2 or None",
         _or_none(_integer(2)),
-        "How many exemplars. None takes every row as a point, or 65,536 of them if there are more. It takes 8,192 "
-        'centers, but 2,000 if the contrast is not "sampled", since more take longer (and at most half the rows). '
-        "If the data hold fewer, those are used, with a warning; ``n_exemplars_`` is the number that took effect. "
-        "Centers are computed from at most 524,288 rows, or 64 per center, drawn at random.",
+        "How many exemplars. None takes every row as a point, up to 2,097,152 of them, or fewer if memory is short "
+        '(see ``max_memory``). It takes 8,192 centers, but 2,000 if the contrast is not "sampled", since more take '
+        "longer (and at most half the rows). If the data hold fewer, those are used, with a warning; "
+        "``n_exemplars_`` is the number that took effect. Centers are computed from at most 524,288 rows, or 64 per "
+        "center, drawn at random.",
+    ),
+    "max_memory": Parameter(
+        "float or None",
+        "a number above 0 or None",
+        _or_none(_real(0, above=True)),
+        "How much memory exemplars may take, in GiB beyond the data. It decides how many rows become exemplars if "
+        "``n_exemplars`` is None. None takes half of the memory that is free, within the limits of a container.",
     ),
     "seeding": Parameter(
         '{"k-means||", "random"}',
@@ -139,7 +147,7 @@ PARAMETERS: dict[str, Parameter] = {
         "float or None",
         "a number above 0 or None",
         _or_none(_real(0, above=True)),
-        "A factor on the attraction: above 1 it draws clusters together. None takes 1 for points that are laid "
+        "A factor on the attraction: above 1 it draws clusters together. None takes 0.9 for points that are laid "
         "out, 2 for points that are not, and 1 for centers, which stand for rows of more than one kind and would "
         'draw these together. Only for the "sampled" contrast.',
     ),

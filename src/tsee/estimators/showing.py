@@ -139,6 +139,8 @@ class Shown:
         path: str | PathLike[str] | None = None,
         point_size: float | None = None,
         legend: bool = True,
+        palette: Any = None,
+        cmap: Any = None,
     ) -> Axes:
         """Draw ``embedding_``, the map of the rows of ``fit``, with `tsee.plots.scatter`.
 
@@ -156,6 +158,10 @@ class Shown:
             The diameter of a point in 1/72 inch. By default it depends on the number of points.
         legend : bool, default True
             Whether to write the names of (up to 100) classes or draw the color bar.
+        palette : sequence of colors, or mapping of classes to colors, optional
+            The colors of the classes, in their order.
+        cmap : str or matplotlib Colormap, optional
+            The colors of amounts. By default "viridis".
 
         Returns
         -------
@@ -174,7 +180,8 @@ class Shown:
         from tsee.plots import scatter
 
         check_is_fitted(self)
-        return scatter(self.embedding_, labels, title=title, ax=ax, path=path, point_size=point_size, legend=legend)
+        look = {"point_size": point_size, "legend": legend, "palette": palette, "cmap": cmap}
+        return scatter(self.embedding_, labels, title=title, ax=ax, path=path, **look)
 
     def _rows_shown(self: Any, X: Any) -> tuple[Any, Any]:
         """The positions of the rows to show, and the rows themselves if they were given."""

@@ -17,6 +17,7 @@ from tsee.affinities import Affinities
 from tsee.batches import MemoryStore
 from tsee.data import blocks
 from tsee.distributed import all_agree, all_offset, watched_peers, world_size
+from tsee.estimators.automatic import LAYOUT_EXAGGERATION, more_places
 from tsee.estimators.checks import check_parameters
 from tsee.estimators.parameters import NOT_LEARNED
 from tsee.estimators.starting import map_digest
@@ -229,12 +230,12 @@ class Updated:
                 newcomers.own_neighbors if hold == 1 else newcomers.neighbors,
                 hold,
                 max(1, math.ceil(STEPS_SHARE * self.refinement)),
-                1.0 if self.exaggeration is None else self.exaggeration,
+                LAYOUT_EXAGGERATION if self.exaggeration is None else self.exaggeration,
             ),
             Distill(
                 objective,
                 n_epochs,
-                self._more_places(n_fresh) if has_places else 0,
+                more_places(n_fresh) if has_places else 0,
                 len(old) + torch.nonzero(newcomers.fresh).squeeze(1),
             ),
         ]

@@ -24,14 +24,9 @@ from tsee.explorer.written import MapPage
 from tsee.files.atomic import replacing
 from tsee.files.errors import listed, unwritable
 from tsee.fitted import FittedMap, fitted_map
-from tsee.plots import COLORS
+from tsee.plots.palette import distinct_colors
 
 __all__ = ["map_page", "write_map_page"]
-
-# The colors of `tsee.plots` for a dark background: similar hues. No two are closer than 0.105 in OKLab, in normal
-# vision and in red, green and blue color blindness.
-DARK_COLORS = ["#8d92f5", "#efb42c", "#0cd5fc", "#d54463", "#498aa1"]
-DARK_COLORS += ["#c98811", "#abfe73", "#9c53f7", "#a1c89c", "#fce1d9"]
 
 
 def write_map_page(
@@ -165,7 +160,7 @@ def map_page(
         "trust": trust,
         "pictures": pictures,
         "model": placing,
-        "colors": {"light": COLORS, "dark": DARK_COLORS},
+        "colors": {background: distinct_colors(background) for background in ("light", "dark")},
     }
     if embedded:
         description["embedded"] = True

@@ -12,8 +12,9 @@ from torch import Tensor
 from tsee.data.matrix import check_matrix
 from tsee.explorer.packing import Arrays
 from tsee.fitted import FittedMap
-from tsee.metric import metric_of
+from tsee.metric.names import PRECOMPUTED, metric_of
 from tsee.neighbors import build_index
+from tsee.networks import NoNetwork
 from tsee.placement.forward import forward_positions
 from tsee.preprocessing import Inputs
 
@@ -45,7 +46,8 @@ def describe_trust(fitted: FittedMap, positions: np.ndarray, X: Any) -> tuple[di
     """
     n_rows = len(positions)
     n_neighbors = min(NEIGHBORS, n_rows - 1)
-    if n_neighbors < 1 or n_rows > MAX_ROWS:
+    given = fitted.preprocessing.metric == PRECOMPUTED  # distances from exemplars say nothing of those between rows
+    if n_neighbors < 1 or n_rows > MAX_ROWS or given:
         return None, {}
     inputs = _inputs(fitted, positions, X)
     if inputs is None:
@@ -56,7 +58,7 @@ def describe_trust(fitted: FittedMap, positions: np.ndarray, X: Any) -> tuple[di
         "dataNeighbors": found.astype(np.uint16),
         "kept": kept_neighbors(found, positions).astype(np.uint8),
     }
-    if fitted.placement == "refined":
+    if fitted.placement == "refined" and not isinstance(fitted.network, NoNetwork):
         extent = float(np.ptp(positions, axis=0).max()) or 1.0
         forward = forward_positions(fitted.network, inputs).cpu().numpy()
         strayed = np.linalg.norm(forward - positions, axis=1) / extent

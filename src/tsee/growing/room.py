@@ -12,7 +12,7 @@ from torch import Tensor
 from tsee.affinities import Affinities
 from tsee.data import blocks
 from tsee.exemplars import Exemplars
-from tsee.layout import lay_out
+from tsee.layout import Descent, lay_out
 from tsee.placement.refined import refined_positions, settle
 
 __all__ = ["starting_positions"]
@@ -120,7 +120,8 @@ def _laid_out_alone(placed: Tensor, rows: Tensor, neighbors: Affinities) -> np.n
     probabilities = torch.where(totals > 0, probabilities / totals.clamp_min(1e-30), 0)
     centered = placed - placed.mean(0)
     shape = centered / centered.square().sum(1).mean().sqrt().clamp_min(1e-12)
-    found, _ = lay_out(shape, Affinities(indices.clamp_min(0), probabilities), pull=PULL, n_iterations=STEPS)
+    own = Affinities(indices.clamp_min(0), probabilities)
+    found, _ = lay_out(Descent(shape, own, pull=PULL, n_iterations=STEPS, alone=True))
     return found.numpy()
 
 

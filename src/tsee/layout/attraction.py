@@ -22,6 +22,8 @@ PAIRS = 2**19
 class Attraction:
     """For each i the sum over j of p_ij w_ij (y_i - y_j), a quarter of the gradient of the attraction.
 
+    Call it with all positions, of shape (n, h).
+
     Parameters
     ----------
     affinities : Affinities
@@ -29,9 +31,11 @@ class Attraction:
     n_held : int
         The first so many positions are held: they have no neighbors of their own and feel nothing. Those who choose
         them as neighbors count as chosen by them in return.
+    own : slice, optional
+        The positions whose forces are computed; by default all that are not held.
     """
 
-    def __init__(self, affinities: Affinities, n_held: int = 0) -> None:
+    def __init__(self, affinities: Affinities, n_held: int = 0, own: slice | None = None) -> None:
         n_felt, k = affinities.indices.shape
         n = n_held + n_felt
         # 32 bits, half of what they would take otherwise.
@@ -41,12 +45,15 @@ class Attraction:
         both = (among + among.T).tocsr()
         if n_held:
             both = hstack([2 * one_way[:, :n_held], both], format="csr")
+        self.own = slice(n_held, n) if own is None else own
+        if self.own != slice(n_held, n):
+            both = both[self.own.start - n_held : self.own.stop - n_held]
         both.data /= 2 * n
-        self.n_held = n_held
         self.probabilities = torch.from_numpy(both.data)
         self.others, self.starts = torch.from_numpy(both.indices), torch.from_numpy(both.indptr)
-        self.rows = torch.repeat_interleave(torch.arange(n_held, n, dtype=self.starts.dtype), self.starts.diff())
-        self.totals = torch.from_numpy(np.asarray(both.sum(1), dtype=np.float32)).flatten()  # (n_felt,)
+        numbers = torch.arange(self.own.start, self.own.stop, dtype=self.starts.dtype)
+        self.rows = torch.repeat_interleave(numbers, self.starts.diff())
+        self.totals = torch.from_numpy(np.asarray(both.sum(1), dtype=np.float32)).flatten()  # of all n together 1
         self._parts = list(_parts(both.indptr))
         longest = max(int(self.starts[part.stop] - self.starts[part.start]) for part in self._parts)
         self._here, self._there = (torch.empty(longest, dtype=torch.complex64) for _ in range(2))
@@ -57,7 +64,7 @@ class Attraction:
         # Complex numbers gather and subtract two coordinates at once.
         planes = torch.view_as_complex(pad(positions, (0, h % 2)).view(n, -1, 2)).T.contiguous()  # (h / 2, n)
         table = torch.cat([positions, torch.ones_like(positions[:, :1])], 1)
-        pulled = torch.empty_like(table[self.n_held :])
+        pulled = torch.empty_like(table[self.own])
         for rows in self._parts:
             first, last = int(self.starts[rows.start]), int(self.starts[rows.stop])
             pairs, others = slice(first, last), self.others[first:last]
@@ -72,7 +79,7 @@ class Attraction:
             pulled[rows] = embedding_bag(
                 others, table, starts, per_sample_weights=pulls, mode="sum", include_last_offset=True
             )
-        return pulled[:, h:] * positions[self.n_held :] - pulled[:, :h]
+        return pulled[:, h:] * positions[self.own] - pulled[:, :h]
 
 
 def _parts(starts: np.ndarray) -> Iterator[slice]:

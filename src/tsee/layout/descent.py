@@ -19,11 +19,13 @@ import torch
 from torch import Tensor
 
 from tsee.affinities import Affinities
+from tsee.distributed import all_gather, all_interrupted, rank, world_size
 from tsee.layout.attraction import Attraction
 from tsee.layout.repulsion import Repulsion
 from tsee.layout.shape import turned
+from tsee.values import need
 
-__all__ = ["Guide", "lay_out"]
+__all__ = ["Descent", "Guide", "lay_out"]
 
 # The usual gradient descent of t-SNE: momentum, and a gain for each coordinate that grows while it keeps its direction.
 MOMENTUM, LAST_MOMENTUM = 0.8, 0.965
@@ -62,26 +64,22 @@ class Guide:
         return centered / centered.square().sum(1).mean().sqrt().clamp_min(1e-12)
 
     def aligned(self, positions: Tensor) -> Tensor:
-        """Positions of the rows, shifted and turned so that those that are drawn lie as near as possible to the map."""
+        """Positions of the rows, shifted, turned and scaled so that those drawn lie as near as possible to the map."""
         weights = self.weights[:, None].double() + 1e-6
         total = weights.sum()
         here, there = positions.double(), self.positions.double()
         middle, anchor = (weights * here).sum(0) / total, (weights * there).sum(0) / total
-        left, _, right = torch.linalg.svd((weights * (here - middle)).T @ (there - anchor))
-        return ((here - middle) @ (left @ right) + anchor).float()
+        left, sizes, right = torch.linalg.svd((weights * (here - middle)).T @ (there - anchor))
+        # A layout grows with its rows. Where hardly any row is drawn, its size is its own.
+        scale = sizes.sum() / (weights * (here - middle).square()).sum().clamp_min(1e-30)
+        return ((here - middle) @ (left @ right) * scale.clamp(0.5, 2) + anchor).float()
 
 
-def lay_out(
-    shape: Tensor,
-    affinities: Affinities,
-    *,
-    pull: float,
-    n_iterations: int,
-    weights: Tensor | None = None,
-    exaggeration: float = 1.0,
-    progress: Callable[[int], None] = lambda done: None,
-) -> tuple[Tensor, bool]:
-    """Lay exemplars out by exact forces, each on its own, from the large shape of the data.
+class Descent:
+    """The positions of all exemplars on their way down.
+
+    Over several processes each one moves a part of the exemplars, and all see where the others went, unless this one
+    works alone.
 
     Parameters
     ----------
@@ -97,42 +95,122 @@ def lay_out(
         The share of the pull that each of them feels; 1 unless given.
     exaggeration : float
         The factor a on the attraction at the end.
+    alone : bool
+        Whether other processes, if there are any, take no part.
+
+    Attributes
+    ----------
+    done : int
+        The steps that were taken.
+    positions : Tensor of shape (n, h)
+    """
+
+    def __init__(
+        self,
+        shape: Tensor,
+        affinities: Affinities,
+        *,
+        pull: float,
+        n_iterations: int,
+        weights: Tensor | None = None,
+        exaggeration: float = 1.0,
+        alone: bool = False,
+    ) -> None:
+        n = len(shape)
+        self.shape, self.pull, self.n_iterations, self.exaggeration = shape, pull, n_iterations, exaggeration
+        number, n_processes = (0, 1) if alone else (rank(), world_size())
+        self.alone = n_processes == 1
+        self.own = slice(number * n // n_processes, (number + 1) * n // n_processes)
+        self.weights = None if weights is None else weights[self.own, None]
+        self.attraction, self.repulsion = Attraction(affinities, own=self.own), Repulsion()
+        self.rates = 1 / self.attraction.totals.clamp_min(1 / n)[:, None]
+        self.done = 0
+        self.positions = shape + NOISE * torch.randn(shape.shape, generator=torch.Generator().manual_seed(0))
+        self.velocity = torch.zeros_like(self.positions[self.own])
+        self.gains = torch.ones_like(self.velocity)
+
+    def step(self) -> None:
+        """Take one step. A collective."""
+        self.done += 1
+        n, own, positions = len(self.shape), self.own, self.positions
+        at, last = _schedule(self.done / self.n_iterations, self.exaggeration)
+        forces, normalizer = self.repulsion(positions, None if self.alone else own)
+        gradient = self.attraction(positions).mul_(at).sub_(forces, alpha=1 / normalizer)
+        squared_size = float(positions.square().sum(1).mean().clamp_min(1e-12))
+        strength = min(self.pull / squared_size, MOST_PULL * at) / n
+        if self.weights is None:
+            gradient.add_(positions[own], alpha=strength).sub_(self.shape[own], alpha=strength * squared_size**0.5)
+        else:
+            gradient.add_((positions[own] - squared_size**0.5 * self.shape[own]).mul_(self.weights), alpha=strength)
+        turning = gradient * self.velocity < 0
+        self.gains = torch.where(turning, self.gains + GAIN_UP, self.gains * GAIN_DOWN).clamp_min_(LEAST_GAIN)
+        momentum = LAST_MOMENTUM if last else MOMENTUM
+        self.velocity = momentum * self.velocity - self.rates / at * self.gains * gradient
+        length = self.velocity.norm(dim=1, keepdim=True)
+        self.velocity *= (LONGEST_STEP / length.clamp_min(1e-12)).clamp_max(1)
+        moved = self._gathered(positions[own] + self.velocity)
+        self.positions = moved - moved.mean(0)
+
+    def state(self) -> dict[str, Tensor]:
+        """What it takes to continue, the same on all processes. A collective."""
+        return {
+            "layout.positions": self.positions,
+            "layout.velocity": self._gathered(self.velocity),
+            "layout.gains": self._gathered(self.gains),
+        }
+
+    def _gathered(self, rows: Tensor) -> Tensor:
+        return rows if self.alone else all_gather(rows)
+
+    def resume(self, done: int, state: dict[str, Tensor]) -> None:
+        """Continue where another descent of the same exemplars was. Raises ValueError if it was not one."""
+        need(done <= self.n_iterations, "it has more steps than the layout")
+        names = ("layout.positions", "layout.velocity", "layout.gains")
+        need(set(state) == set(names), "it is not the state of a layout")
+        for value in state.values():
+            need(value.shape == self.shape.shape and value.dtype == self.shape.dtype, "it has other exemplars")
+            need(bool(torch.isfinite(value).all()), "it has positions that are not finite")
+        self.done, self.repulsion.calls = done, done
+        self.positions, velocity, gains = (state[name] for name in names)
+        self.velocity, self.gains = velocity[self.own], gains[self.own]
+
+
+def lay_out(
+    descent: Descent,
+    *,
+    progress: Callable[[int], None] = lambda done: None,
+    keep: Callable[[Descent], None] = lambda descent: None,
+) -> tuple[Tensor, bool]:
+    """Lay exemplars out by exact forces, each on its own, from the large shape of the data. A collective.
+
+    Parameters
+    ----------
+    descent : Descent
+        At its start, or where it was resumed.
     progress : callable
         Called after each step with the number of steps done.
+    keep : callable
+        Called after each step, to keep its state.
 
     Returns
     -------
     positions : Tensor of shape (n, h)
         Turned to lie as the large shape does.
     complete : bool
-        Whether all steps were taken: a KeyboardInterrupt ends the descent where it is.
+        Whether all steps were taken: a KeyboardInterrupt in any process ends the descent where it is.
     """
-    n = len(shape)
-    positions = shape + NOISE * torch.randn(shape.shape, generator=torch.Generator().manual_seed(0))
-    velocity, gains = torch.zeros_like(positions), torch.ones_like(positions)
+    complete = True
     try:
-        attraction, repulsion = Attraction(affinities), Repulsion()
-        rates = 1 / attraction.totals.clamp_min(1 / n)[:, None]
-        for done in range(1, n_iterations + 1):
-            at, last = _schedule(done / n_iterations, exaggeration)
-            forces, normalizer = repulsion(positions)
-            gradient = attraction(positions).mul_(at).sub_(forces, alpha=1 / normalizer)
-            squared_size = float(positions.square().sum(1).mean().clamp_min(1e-12))
-            strength = min(pull / squared_size, MOST_PULL * at) / n
-            if weights is None:
-                gradient.add_(positions, alpha=strength).sub_(shape, alpha=strength * squared_size**0.5)
-            else:
-                gradient.add_((positions - squared_size**0.5 * shape).mul_(weights[:, None]), alpha=strength)
-            gains = torch.where(gradient * velocity < 0, gains + GAIN_UP, gains * GAIN_DOWN).clamp_min_(LEAST_GAIN)
-            velocity = (LAST_MOMENTUM if last else MOMENTUM) * velocity - rates / at * gains * gradient
-            length = velocity.norm(dim=1, keepdim=True)
-            velocity *= (LONGEST_STEP / length.clamp_min(1e-12)).clamp_max(1)
-            moved = positions + velocity
-            positions = moved - moved.mean(0)
-            progress(done)
+        while descent.done < descent.n_iterations:
+            descent.step()
+            progress(descent.done)
+            keep(descent)
+            if not descent.alone and all_interrupted():
+                complete = False
+                break
     except KeyboardInterrupt:
-        return turned(positions, shape), False
-    return turned(positions, shape), True
+        complete = False
+    return turned(descent.positions, descent.shape), complete
 
 
 def _schedule(share: float, exaggeration: float) -> tuple[float, bool]:

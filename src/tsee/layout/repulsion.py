@@ -1,35 +1,63 @@
-r"""The repulsion of all pairs: exact for few positions, on a grid in one and two dimensions, sampled in more."""
+r"""The repulsion of all pairs: exact for few positions, on a grid in one to three dimensions, sampled in more."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from tsee.data import blocks_in_cache
+from tsee.distributed import all_sum
 
 __all__ = ["Repulsion"]
 
-# Up to this many positions all pairs are summed. More positions in one or two dimensions are spread on a grid, and
+# Up to this many positions all pairs are summed. More positions in up to three dimensions are spread on a grid, and
 # forces read from it, by splines of SPLINE nodes; anything outside the largest grid is felt as if it lay on its rim.
 MAX_ALL_PAIRS = 4096
 SPLINE = 3
-SPACING, NODE_STRIDE = 0.5, 48
-MAX_WIDTH = 512.0
-# The dimensions of the largest grid: one of more dimensions would have too many nodes.
-GRID_DIMENSIONS = 2
+MAX_WIDTH = 2048.0
 # In more dimensions each step draws this many positions, which stand for all others.
 SOURCES = 4096
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Nodes along each axis of a grid: their spacing, the fewest, in what steps they grow, and the most.
+
+    They grow in steps so that kernels serve many calls. A map that is too narrow for the fewest nodes, or too wide for
+    the most, has other spacings.
+    """
+
+    spacing: float
+    fewest: int
+    step: int
+    most: int
+
+    def of(self, width: float) -> tuple[int, float]:
+        """How many nodes a map of this width has along each axis, and their spacing."""
+        wanted = width / self.spacing + SPLINE
+        nodes = min(self.most, self.fewest + self.step * math.ceil(max(0.0, wanted - self.fewest) / self.step))
+        if self.fewest < wanted <= nodes or width == 0:
+            return nodes, self.spacing
+        return nodes, width / (nodes - SPLINE)
+
+
+# By the number of dimensions. In three there are many more nodes, and far neighbors count for more.
+GRIDS = {1: _Grid(0.5, 48, 48, 1056), 2: _Grid(0.5, 48, 48, 1056), 3: _Grid(0.75, 48, 16, 128)}
 
 
 class Repulsion:
     """The repulsion of all pairs: call it with positions of shape (n, h).
 
+    Several processes share the work if each also gives a slice of its own: it gets the forces on these positions. The
+    slices must be parts of one whole, and the call is a collective.
+
     Returns for each i the sum over j of w_ij^2 (y_i - y_j), and the normalizer, the sum of w_ij over i and j other
     than i, with w = 1 / (1 + |y_i - y_j|^2).
 
-    Up to 4,096 positions the sums are exact. More positions in one or two dimensions are interpolated by Fourier
+    Up to 4,096 positions the sums are exact. More positions in up to three dimensions are interpolated by Fourier
     transforms on a grid (Linderman et al., Nature Methods 2019), at a cost of n and the area of the map instead of n
     squared; splines put positions on the grid and read forces from it, and their smoothing is undone in the spectrum
     (Hockney and Eastwood, Computer Simulation Using Particles, 1981). The error is one or two percent of the forces if
@@ -39,38 +67,36 @@ class Repulsion:
     """
 
     def __init__(self) -> None:
+        self.calls = 0
         self._kernels: tuple[tuple[int, float, int], tuple[int, Tensor, list[Tensor]]] | None = None
-        self._generator = torch.Generator().manual_seed(0)
 
-    def __call__(self, positions: Tensor) -> tuple[Tensor, float]:
+    def __call__(self, positions: Tensor, own: slice | None = None) -> tuple[Tensor, float]:
         n, h = positions.shape
+        self.calls += 1
         if n <= MAX_ALL_PAIRS:
-            return _by_products(positions)
-        if h <= GRID_DIMENSIONS:
-            return self.interpolated(positions)
-        return self.sampled(positions)
+            return _by_products(positions, own)
+        if h in GRIDS:
+            return self.interpolated(positions, own)
+        return self.sampled(positions, own)
 
-    def sampled(self, positions: Tensor) -> tuple[Tensor, float]:
+    def sampled(self, positions: Tensor, own: slice | None = None) -> tuple[Tensor, float]:
         """The same by a sample of the positions that repel."""
-        drawn = torch.randperm(len(positions), generator=self._generator)[:SOURCES].sort().values
-        forces, normalizer = _by_products(positions, drawn)
+        generator = torch.Generator().manual_seed(self.calls)
+        drawn = torch.randperm(len(positions), generator=generator)[:SOURCES].sort().values
+        forces, normalizer = _by_products(positions, own, drawn)
         share = len(positions) / len(drawn)
         return forces.mul_(share), normalizer * share
 
-    def interpolated(self, positions: Tensor) -> tuple[Tensor, float]:
+    def interpolated(self, positions: Tensor, own: slice | None = None) -> tuple[Tensor, float]:
         """The same by Fourier transforms, whatever the number of positions."""
         n, h = positions.shape
         middle = positions[:: 1 + n // MAX_ALL_PAIRS].median(0).values  # a sample is good enough here
         positions = middle + (positions - middle).clamp(-MAX_WIDTH / 2, MAX_WIDTH / 2)
         low = positions.amin(0)
-        width = float((positions.amax(0) - low).max())
-        if 0 < width < SPACING * (NODE_STRIDE - SPLINE):
-            nodes, spacing = NODE_STRIDE, width / (NODE_STRIDE - SPLINE)
-        else:  # a grid that grows in strides, so that its kernels serve many calls
-            nodes, spacing = NODE_STRIDE * math.ceil((width / SPACING + SPLINE) / NODE_STRIDE), SPACING
+        nodes, spacing = GRIDS[h].of(float((positions.amax(0) - low).max()))
         size, energies, forces = self._transformed_kernels(nodes, spacing, h)
 
-        scaled = (positions - low) / spacing + 1
+        scaled = ((positions if own is None else positions[own]) - low) / spacing + 1
         node = scaled.round()
         weights = _parabolas(scaled - node)  # (n, h, 3)
         along = (node.long() - 1)[:, :, None] + torch.arange(SPLINE)  # (n, h, 3)
@@ -80,7 +106,8 @@ class Repulsion:
             shares = (shares[:, :, None] * weights[:, axis, None]).flatten(1)
         cells = cells.flatten()  # (n * 3^h,); shares (n, 3^h)
 
-        grid = torch.zeros(nodes**h).index_add_(0, cells, shares.flatten()).view((nodes,) * h)
+        grid = torch.zeros(nodes**h).index_add_(0, cells, shares.flatten())
+        grid = (grid if own is None else all_sum(grid)).view((nodes,) * h)
         # One axis after the other: half of the zeros around the grid are never transformed, and half of the values that
         # are not read.
         spread = torch.fft.rfft(grid, size)
@@ -125,33 +152,35 @@ class Repulsion:
         return self._kernels[1]
 
 
-def _by_products(positions: Tensor, drawn: Tensor | None = None) -> tuple[Tensor, float]:
-    """All pairs of a position and one of those drawn (all, by default), except the pairs of a position with itself.
+def _by_products(positions: Tensor, own: slice | None, drawn: Tensor | None = None) -> tuple[Tensor, float]:
+    """All pairs of an own position and one of those drawn (all, by default), except pairs of a position with itself.
 
-    By products: [y, 1 + |y|^2, 1] with [-2 y', 1, |y'|^2] is 1 + |y - y'|^2.
+    By products: [y, 1 + |y|^2, 1] with [-2 y', 1, |y'|^2] is 1 + |y - y'|^2. The normalizer is of all processes.
     """
+    shared, own = own is not None, slice(0, len(positions)) if own is None else own
     positions = positions - positions.mean(0)  # the forces are small differences of sums of coordinates
     ones, norms = torch.ones_like(positions[:, :1]), positions.square().sum(1, keepdim=True)
-    left, right = torch.cat([positions, norms + 1, ones], 1), torch.cat([-2 * positions, ones, norms], 1)
-    table = torch.cat([positions, ones], 1)
-    sources = table
+    left, right = torch.cat([positions, norms + 1, ones], 1)[own], torch.cat([-2 * positions, ones, norms], 1)
+    sources = torch.cat([positions, ones], 1)
     if drawn is not None:
-        right, sources = right[drawn], table[drawn]
+        right, sources = right[drawn], sources[drawn]
     right, sources = right.T.contiguous(), sources.T.contiguous()
-    felt, total, tile = table.new_empty(table.T.shape), 0.0, None
-    for rows in blocks_in_cache(len(positions), right.shape[1]):
+    felt, total, tile = positions.new_empty(len(sources), len(left)), 0.0, None
+    for rows in blocks_in_cache(len(left), right.shape[1]):
         n = rows.stop - rows.start
         tile = positions.new_empty(n, right.shape[1]) if tile is None else tile[:n]
         similarities = torch.mm(left[rows], right, out=tile).clamp_min_(1).reciprocal_()
+        begin, end = own.start + rows.start, own.start + rows.stop
         if drawn is None:
-            similarities[:, rows].diagonal().zero_()
+            similarities[:, begin:end].diagonal().zero_()
         else:
-            first, last = torch.searchsorted(drawn, torch.tensor([rows.start, rows.stop])).tolist()
-            similarities[drawn[first:last] - rows.start, torch.arange(first, last)] = 0
+            first, last = torch.searchsorted(drawn, torch.tensor([begin, end])).tolist()
+            similarities[drawn[first:last] - begin, torch.arange(first, last)] = 0
         total += float(similarities.sum())
         felt[:, rows] = sources @ similarities.square_().T
     h = positions.shape[1]
-    return (felt[h:] * positions.T - felt[:h]).T.contiguous(), total
+    forces = (felt[h:] * positions[own].T - felt[:h]).T.contiguous()
+    return forces, float(all_sum(torch.tensor(total, dtype=torch.float64))) if shared else total
 
 
 def _parabolas(offset: Tensor) -> Tensor:

@@ -157,13 +157,13 @@ def _placed(inputs: Tensor, chosen: Tensor, scaled: Tensor, start: Tensor, metri
 
     A start at the nearest landmark would leave its mark: other landmarks would make another picture.
     """
-    parts = []
+    placed = torch.empty_like(start)
     for rows in blocks_in_cache(len(inputs), len(chosen)):
         distances, positions = metric.among(inputs, rows, chosen), start[rows]
         for _ in range(PLACING_UPDATES):
             positions = _less_stress(distances, positions, scaled)
-        parts.append(positions)
-    return torch.cat(parts)
+        placed[rows] = positions
+    return placed
 
 
 def _less_stress(distances: Tensor, positions: Tensor, landmarks: Tensor) -> Tensor:

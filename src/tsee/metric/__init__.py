@@ -9,7 +9,7 @@ from tsee.metric.features import Hamming, Jaccard, Manhattan
 from tsee.metric.names import METRICS, OF_FEATURES, PRECOMPUTED, UNIT_LENGTH, compares_features, metric_of
 from tsee.metric.precomputed import check_distances, check_square
 from tsee.metric.protocol import Metric, ProductMetric, exclude_from
-from tsee.metric.rows import ComparedRows, compared_rows
+from tsee.metric.rows import ComparedRows, compared_rows, of_unit_length
 
 __all__ = [
     "METRICS",
@@ -31,5 +31,6 @@ __all__ = [
     "euclidean",
     "exclude_from",
     "metric_of",
+    "of_unit_length",
     "shifted",
 ]

@@ -12,7 +12,7 @@ from tsee.data import blocks, dense
 from tsee.distributed import all_max, all_sum
 from tsee.exceptions import RowError, rows_from
 
-__all__ = ["ComparedRows", "compared_rows"]
+__all__ = ["ComparedRows", "compared_rows", "of_unit_length"]
 
 # A row is constant if it differs from its mean by no more than this many units in the last digit of its largest value.
 ROUNDING_UNITS = 8
@@ -60,14 +60,44 @@ def compared_rows(block: np.ndarray, metric: str) -> np.ndarray:
         rows -= rows.mean(1, keepdims=True)
         zero |= np.abs(rows).max(1) <= ROUNDING_UNITS * np.finfo(block.dtype).eps
     if zero.any():
-        what = "all zeros" if metric == "cosine" else "constant"
-        raise RowError(
-            int(zero.argmax()),
-            f"is {what}, so it has no direction, which metric={metric!r} compares: leave such rows out, or choose "
-            "another metric.",
-        )
+        raise _no_direction(int(zero.argmax()), metric)
     rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
     return rows.astype(block.dtype)
+
+
+def of_unit_length(X: Any) -> Any:
+    """A CSR matrix with rows of unit length, as `compared_rows` makes them for the cosine; the zeros stay unwritten.
+
+    Raises
+    ------
+    RowError
+        If a row is all zeros.
+    """
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    counts = np.diff(X.indptr)
+    n = int(X.indptr[-1])
+    values = X.data[:n].astype(np.float64)
+    rows = np.repeat(np.arange(X.shape[0]), counts)
+    # Divided by the largest value first, so that no square overflows or vanishes.
+    largest = np.zeros(X.shape[0])
+    np.maximum.at(largest, rows, np.abs(values))
+    if (largest == 0).any():
+        raise _no_direction(int((largest == 0).argmax()), "cosine")
+    values /= largest[rows]
+    values /= np.sqrt(np.bincount(rows, np.square(values), X.shape[0]))[rows]
+    dtype = np.result_type(X.dtype, np.float32)
+    return type(X)((values.astype(dtype), X.indices[:n], X.indptr), shape=X.shape)
+
+
+def _no_direction(row: int, metric: str) -> RowError:
+    what = "all zeros" if metric == "cosine" else "constant"
+    return RowError(
+        row,
+        f"is {what}, so it has no direction, which metric={metric!r} compares: leave such rows out, or choose another "
+        "metric.",
+    )
 
 
 def _check_boolean(block: np.ndarray) -> None:

@@ -16,7 +16,7 @@ from tsee.data import blocks
 from tsee.data.numbers import as_plain
 from tsee.exceptions import RowError
 from tsee.files.sparse import checked_csr
-from tsee.metric import METRICS, UNIT_LENGTH, Metric, compared_rows, euclidean, metric_of
+from tsee.metric import METRICS, UNIT_LENGTH, Metric, compared_rows, euclidean, metric_of, of_unit_length
 
 __all__ = ["Sides", "check_count", "check_data_and_map", "check_labels", "check_rows", "check_sides", "check_sizes",
            "dense", "draw", "is_int", "seeded", "taken"]  # fmt: skip
@@ -92,33 +92,44 @@ def check_data_and_map(
     return _compared(X, metric), Y
 
 
-class ComparedRows:
+class DirectedRows:
     """Checked rows that a metric compares at unit length, which they get when they are made dense."""
 
     def __init__(self, X: Any, metric: str) -> None:
         self.X, self.metric = X, metric
         self.shape, self.dtype = X.shape, np.dtype(np.float32 if _is_small(X) else np.float64)
 
-    def __getitem__(self, rows: Any) -> ComparedRows:
-        return ComparedRows(self.X[rows], self.metric)
+    def __getitem__(self, rows: Any) -> DirectedRows:
+        return DirectedRows(self.X[rows], self.metric)
 
 
 def _compared(sides: Sides, metric: str) -> Sides:
     """The data as the metric compares them; a row that it cannot compare is refused."""
     if metric in ("euclidean", "manhattan", "hamming"):
         return replace(sides, metric=metric_of(metric))
-    found: dict[str, Any] = {}
-    for name in ("train", "test"):
-        rows = ComparedRows(getattr(sides, name), metric)
-        for part in blocks(rows.shape[0]):
-            try:
-                dense(rows[part], torch.float64)
-            except RowError as error:
-                raise ValueError(f"Row {part.start + error.row} of X_{name} {error.problem}") from None
-        found[name] = rows if metric in UNIT_LENGTH else getattr(sides, name)
+    found = {"train": _compared_rows(sides.train, metric, "X_train")}
     if sides.test is sides.train:
         found["test"] = found["train"]
+    else:
+        found["test"] = _compared_rows(sides.test, metric, "X_test")
     return replace(sides, **found, metric=metric_of(metric))
+
+
+def _compared_rows(X: Any, metric: str, name: str) -> Any:
+    sparse = scipy.sparse.issparse(X)
+    if sparse and metric == "jaccard" and bool(np.isin(X.data, (0, 1)).all()):
+        return X
+    start = 0
+    try:
+        if sparse and metric == "cosine":
+            return of_unit_length(X)
+        rows = DirectedRows(X, metric)
+        for part in blocks(rows.shape[0]):
+            start = part.start
+            dense(rows[part], torch.float64)
+    except RowError as error:
+        raise ValueError(f"Row {start + error.row} of {name} {error.problem}") from None
+    return rows if metric in UNIT_LENGTH else X
 
 
 def check_rows(X: Any, name: str) -> Any:
@@ -147,7 +158,7 @@ def check_rows(X: Any, name: str) -> Any:
 
 def dense(X: Any, dtype: torch.dtype) -> Tensor:
     """A copy of checked rows as a dense tensor, which the caller is free to change."""
-    if isinstance(X, ComparedRows):
+    if isinstance(X, DirectedRows):
         return torch.from_numpy(compared_rows(dense(X.X, dtype).cpu().numpy(), X.metric))
     if isinstance(X, Tensor):
         return X.to(dtype, copy=True)

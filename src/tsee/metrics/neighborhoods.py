@@ -14,6 +14,7 @@ from tsee.data import blocks
 from tsee.metrics import spaces
 from tsee.metrics.inputs import check_data_and_map, check_labels, check_sides, check_sizes, is_int
 from tsee.metrics.spaces import Space
+from tsee.metrics.sparse import SparseSpace, space_of
 
 __all__ = ["continuity", "knn_error", "quality_score", "trustworthiness"]
 
@@ -111,10 +112,10 @@ def quality_score(
     >>> quality_score([[0], [1], [3], [7]], [[0], [1], [7], [3]], [[2.2]], [[2.2]], k=[1, 2])
     {1: 0.0, 2: 0.5}
     """
-    X, Y = map(Space.of, check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "quality_score"))
-    sizes = check_sizes(k, len(X.train) - X.own, "quality_score")
+    X, Y = map(space_of, check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "quality_score"))
+    sizes = check_sizes(k, X.train.shape[0] - X.own, "quality_score")
     shared = shared_neighbors(X.nearest(max(sizes)), Y.nearest(max(sizes)))
-    return {size: float(shared[size - 1] / (len(X.test) * size)) for size in sizes}
+    return {size: float(shared[size - 1] / (X.test.shape[0] * size)) for size in sizes}
 
 
 def trustworthiness(
@@ -165,7 +166,7 @@ def trustworthiness(
     >>> trustworthiness(X_train, [[3], [7], [0], [1]], [[2.2, 0]], [[2.2]], k=2)  # as bad as can be
     0.0
     """
-    X, Y = map(Space.of, check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "trustworthiness"))
+    X, Y = map(space_of, check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "trustworthiness"))
     return _rank_score(neighbors=Y, ranks=X, k=k, caller="trustworthiness")
 
 
@@ -208,12 +209,12 @@ def continuity(
     >>> continuity(X_train, [[0], [1], [3], [7]], [[2.2, 0]], [[2.2]], k=2)
     1.0
     """
-    X, Y = map(Space.of, check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "continuity"))
+    X, Y = map(space_of, check_data_and_map(X_train, Y_train, X_test, Y_test, metric, "continuity"))
     return _rank_score(neighbors=X, ranks=Y, k=k, caller="continuity")
 
 
-def _rank_score(neighbors: Space, ranks: Space, k: int, caller: str) -> float:
-    n = len(ranks.train) - ranks.own
+def _rank_score(neighbors: Space | SparseSpace, ranks: Space | SparseSpace, k: int, caller: str) -> float:
+    n = ranks.train.shape[0] - ranks.own
     if not is_int(k) or not 1 <= k <= n / 2:
         raise ValueError(
             f"The 'k' parameter of {caller} must be an int from 1 to {n // 2}, half of the training points "

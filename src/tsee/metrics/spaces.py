@@ -13,7 +13,7 @@ from tsee.metric import Metric, ProductMetric, euclidean, shifted
 from tsee.metrics.inputs import Sides, dense, taken
 from tsee.neighbors import ExactIndex, Index, ScannedIndex
 
-__all__ = ["BLOCK_ENTRIES", "Space", "nearest_distances"]
+__all__ = ["BLOCK_ENTRIES", "Space", "nearer_than", "nearest_distances"]
 
 # How many distances, entries of rows, or comparisons of neighbors are held at once.
 BLOCK_ENTRIES = 2**24
@@ -68,13 +68,20 @@ class Space:
                 tile = torch.cdist(block, self.train, compute_mode="donot_use_mm_for_euclid_dist")
             if self.own:
                 tile[:, rows].fill_diagonal_(torch.inf)
-            limits = tile.gather(1, chosen[rows].to(tile.device))  # (rows, k)
-            # A sum of floating-point ones is many times faster than one of booleans, and as exact.
-            nearer = torch.empty_like(tile)
-            for j in range(chosen.shape[1]):
-                torch.lt(tile, limits[:, j : j + 1], out=nearer)
-                ranks[rows, j] = 1 + nearer.sum(1).long().cpu()
+            ranks[rows] = 1 + nearer_than(tile, chosen[rows])
         return ranks
+
+
+def nearer_than(distances: Tensor, chosen: Tensor) -> Tensor:
+    """How many distances of each row are less than those in the chosen columns: (rows, k)."""
+    limits = distances.gather(1, chosen.to(distances.device))  # (rows, k)
+    counts = torch.empty_like(chosen)
+    # A sum of floating-point ones is many times faster than one of booleans, and as exact.
+    nearer = torch.empty_like(distances)
+    for j in range(chosen.shape[1]):
+        torch.lt(distances, limits[:, j : j + 1], out=nearer)
+        counts[:, j] = nearer.sum(1).long().cpu()
+    return counts
 
 
 def _in_tree(metric: Metric, n_columns: int) -> bool:

@@ -1,9 +1,18 @@
 """The nearest of a set of candidates: found by blocks of matrix products or distances, or given."""
 
-from tsee.neighbors.cells import CellIndex, build_index
+from tsee.neighbors.cells import MOST_IN_CELLS, CellIndex, build_index
 from tsee.neighbors.exact import ExactIndex
 from tsee.neighbors.given import GivenIndex, GivenNeighbors
 from tsee.neighbors.index import Index
 from tsee.neighbors.scanned import ScannedIndex
 
-__all__ = ["CellIndex", "ExactIndex", "GivenIndex", "GivenNeighbors", "Index", "ScannedIndex", "build_index"]
+__all__ = [
+    "MOST_IN_CELLS",
+    "CellIndex",
+    "ExactIndex",
+    "GivenIndex",
+    "GivenNeighbors",
+    "Index",
+    "ScannedIndex",
+    "build_index",
+]

@@ -8,19 +8,26 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from tsee.data import apply_padded, blocks
+from tsee.data import apply_padded, blocks_in_cache
 from tsee.metric import Metric, Prepared, ProductMetric, euclidean, shifted
 from tsee.neighbors.exact import ExactIndex
-from tsee.neighbors.index import SMALL_BATCH, Index, ProductIndex
+from tsee.neighbors.index import SMALL_BATCH, Index, ProductIndex, part_of
 from tsee.neighbors.scanned import ScannedIndex
 from tsee.neighbors.smallest import Scratch, columns_of_smallest
 
-__all__ = ["CellIndex", "build_index"]
+__all__ = ["MOST_IN_CELLS", "CellIndex", "build_index"]
 
 # From this many candidates on it pays to search only the nearest cells, one in ten: of the 30 nearest neighbors,
 # 99.6 % are found in MNIST and 99.9 % in Fashion-MNIST, in a quarter of the time.
 MIN_CANDIDATES = 2**15
 CELL_ROWS, SEARCHED_SHARE = 256, 10
+# A search for more neighbors than this looks at all candidates.
+MOST_IN_CELLS = CELL_ROWS // 2
+# Of more cells than this, no larger number is searched, unless a sample of candidates, evenly spaced, does not find
+# this share of its 15 nearest: then the number grows by this factor until it does.
+MOST_BY_SHARE, GROWTH = 256, 1.5
+RECALL_SAMPLE, RECALL_NEIGHBORS, LEAST_RECALL = 256, 15, 0.96
+RECALL_BLOCK = 2**14
 # Members of a cell are stored in chunks of this many. The last chunk is padded.
 CHUNK = 32
 # The k-means that finds the cells: how many rows it reads per cell, and how many updates it makes.
@@ -47,6 +54,10 @@ class CellIndex(ProductIndex):
         The first chunk of each cell, and how many it has.
     centers : Tensor of shape (n_cells, w)
         The factors of the centers.
+    n_searched : int
+        How many cells a search looks at.
+    recall : float or None
+        The share of the 15 nearest that a sample of the candidates finds; None if it was not measured.
     """
 
     def __init__(self, rows: Tensor, metric: ProductMetric = euclidean) -> None:
@@ -68,9 +79,38 @@ class CellIndex(ProductIndex):
         self.factors.table = padded
         self.members = torch.full((len(padded),), -1)
         self.members[position] = order
-        self.n_searched = max(1, n_cells // SEARCHED_SHARE)
-        max_scores = CHUNK * int(self.n_chunks.topk(self.n_searched).values.sum())  # of one query
-        self._block_rows = max(SMALL_BATCH, min(CELL_QUERIES, CELL_SCORES // max_scores))
+        self.recall: float | None = None
+        self._search(max(1, min(n_cells, MOST_BY_SHARE) // SEARCHED_SHARE))
+        if n_cells > MOST_BY_SHARE:
+            self._search_enough()
+
+    def _search(self, n_cells: int) -> None:
+        """Search this many cells from now on."""
+        self.n_searched = n_cells
+        sizes = self.n_chunks.double()
+        usual = CHUNK * n_cells * float(sizes.square().sum() / sizes.sum())  # scores of a query: large cells have more
+        self._block_rows = max(SMALL_BATCH, min(CELL_QUERIES, int(CELL_SCORES / usual)))
+
+    def _search_enough(self) -> None:
+        """Search so many cells that a sample of the candidates finds enough of its nearest others."""
+        sample = torch.arange(RECALL_SAMPLE) * len(self.rows) // RECALL_SAMPLE
+        queries = self.metric.prepare(self.rows[sample], self.factors.origin)
+        factors = self.metric.query_factors(queries)
+        nearest = torch.empty(RECALL_SAMPLE, 0)
+        for chunks in self.factors.table.split(RECALL_BLOCK):
+            nearest = torch.cat([nearest, factors @ chunks.T], 1).topk(RECALL_NEIGHBORS + 1, largest=False).values
+        reach = nearest[:, -1] + queries.norms  # one more, since the sample finds itself
+        reach += self.metric.rounding(queries, self.factors.largest_norm, reach)
+        while True:
+            _, distances = self.query(self.rows[sample], RECALL_NEIGHBORS, exclude=sample)
+            self.recall = float((distances <= reach[:, None]).float().mean())
+            if self.recall >= LEAST_RECALL or self.n_searched == len(self.centers):
+                return
+            self._search(min(len(self.centers), int(GROWTH * self.n_searched)))
+
+    def part(self, number: int, n_parts: int) -> Tensor:
+        """By cells: candidates that are near each other share the cells they search."""
+        return part_of(self.members[self.members >= 0], number, n_parts)
 
     @property
     def block_rows(self) -> int:
@@ -86,7 +126,7 @@ class CellIndex(ProductIndex):
     ) -> tuple[Tensor, Tensor]:
         # Padded: the cells of a query must not depend on how many other queries there are.
         center_scores = apply_padded(lambda rows: rows @ self.centers.T, queries)
-        cells = center_scores.topk(self.n_searched, dim=1, largest=False).indices  # (n, searched)
+        cells = columns_of_smallest(center_scores, self.n_searched)  # (n, searched)
         if len(queries) < SMALL_BATCH:
             return self._one_by_one(queries, cells, k, exclude)
         lengths = self.n_chunks[cells]
@@ -157,7 +197,9 @@ class CellIndex(ProductIndex):
         counts = torch.bincount(cells.flatten(), minlength=len(self.centers))
         sizes = self.n_chunks * CHUNK
         row = start = 0
-        for first, size, count in zip((self.first * CHUNK).tolist(), sizes.tolist(), counts.tolist(), strict=True):
+        used = counts.nonzero().squeeze(1)
+        places = torch.stack([self.first * CHUNK, sizes, counts], 1)[used]
+        for first, size, count in places.tolist():
             tile = scores[start : start + count * size].view(count, size)
             torch.mm(grouped[row : row + count], self.factors.table[first : first + size].T, out=tile)
             row, start = row + count, start + count * size
@@ -187,7 +229,7 @@ def build_index(rows: Tensor, k: int, metric: Metric = euclidean) -> Index:
     """
     if not isinstance(metric, ProductMetric):
         return ScannedIndex(rows, metric)
-    in_cells = len(rows) >= MIN_CANDIDATES and k <= CELL_ROWS // 2 and rows.device.type == "cpu"
+    in_cells = len(rows) >= MIN_CANDIDATES and k <= MOST_IN_CELLS and rows.device.type == "cpu"
     return CellIndex(rows, metric) if in_cells else ExactIndex(rows, metric)
 
 
@@ -209,4 +251,8 @@ def _cell_centers(rows: Tensor, n_cells: int, metric: ProductMetric) -> Tensor:
 
 def _nearest_centers(rows: Tensor, centers: Prepared, metric: ProductMetric) -> Tensor:
     """The number of the center nearest to each row."""
-    return torch.cat([metric.scores(metric.prepare(rows[part]), centers).argmin(1) for part in blocks(len(rows))])
+    # Written in place: small results between large tables would tear the heap apart.
+    nearest = torch.empty(len(rows), dtype=torch.int64)
+    for part in blocks_in_cache(len(rows), len(centers.norms)):
+        nearest[part] = metric.scores(metric.prepare(rows[part]), centers).argmin(1)
+    return nearest

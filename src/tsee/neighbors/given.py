@@ -150,6 +150,10 @@ class GivenIndex(Index):
     def __reduce__(self) -> Any:
         return type(self), (self.rows, self.metric, self.given, self.first)
 
+    def part(self, number: int, n_parts: int) -> Tensor:
+        """Those whose neighbors were given to this process."""
+        return torch.arange(self.first, self.first + len(self.given))
+
     @property
     def usual_count(self) -> int:
         """The median number of neighbors over the rows of all processes. A collective."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from tsee.data import apply_padded, blocks
 from tsee.metric import Metric, Prepared, ProductMetric, euclidean, exclude_from
 from tsee.neighbors.smallest import Scratch, columns_of_smallest
 
-__all__ = ["SMALL_BATCH", "Factors", "Index", "ProductIndex"]
+__all__ = ["SMALL_BATCH", "Factors", "Index", "ProductIndex", "part_of"]
 
 # Fewer queries than this are searched for without the preparations that only pay for many.
 SMALL_BATCH = 16
@@ -25,6 +25,8 @@ MARGIN = 8
 # Searching all candidates in float64 takes their memory twice: one thread at a time does it, for a few queries.
 PRECISE_SEARCH = threading.Lock()
 PRECISE_QUERIES = 32
+# Up to so many candidates are kept in float64 once they are needed; of more, so many are made at a time.
+PRECISE_KEPT, PASSING_ROWS = 2**18, 2**16
 # A tie of products counts as a tie of distances if rounding changes these by less than this share.
 TOLERABLE = 1e-6
 # Candidates whose differences from a query are computed at a time.
@@ -49,6 +51,27 @@ class Factors:
         candidates = metric.prepare(rows, self.origin)
         self.table = metric.candidate_factors(candidates)
         self.largest_norm = candidates.norms.max()
+
+    def scores(self, queries: Tensor) -> Tensor:
+        """The scores of all candidates for queries, given by their factors."""
+        return queries @ self.table.T
+
+
+class PassingFactors:
+    """What `Factors` is in float64, of candidates too many to keep: it makes a part of the factors at a time."""
+
+    def __init__(self, rows: Tensor, metric: ProductMetric) -> None:
+        origin = metric.origin(rows)
+        self.rows, self.metric, self.origin = rows, metric, None if origin is None else origin.double()
+        self.largest_norm = torch.stack([part.norms.max() for part in self._parts()]).max()
+
+    def scores(self, queries: Tensor) -> Tensor:
+        """The scores of all candidates for queries, given by their factors."""
+        return torch.cat([queries @ self.metric.candidate_factors(part).T for part in self._parts()], 1)
+
+    def _parts(self) -> Iterator[Prepared]:
+        for part in blocks(len(self.rows), PASSING_ROWS):
+            yield self.metric.prepare(self.rows[part].double(), self.origin)
 
 
 class Index(ABC):
@@ -78,6 +101,10 @@ class Index(ABC):
     @abstractmethod
     def n_threads(self) -> int:
         """How many threads search at the same time, each for its own queries."""
+
+    def part(self, number: int, n_parts: int) -> Tensor:
+        """The candidates of one of several equal parts, in an order in which their neighbors are found fastest."""
+        return part_of(torch.arange(len(self.rows)), number, n_parts)
 
     @abstractmethod
     def nearest(self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
@@ -146,8 +173,10 @@ class ProductIndex(Index):
         """
 
     @cached_property
-    def _precise_factors(self) -> Factors:
+    def _precise_factors(self) -> Factors | PassingFactors:
         """All candidates in float64."""
+        if len(self.rows) > PRECISE_KEPT:
+            return PassingFactors(self.rows, self.metric)
         return Factors(self.rows.double(), self.metric)
 
     def nearest(self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
@@ -185,7 +214,7 @@ class ProductIndex(Index):
         candidates = self._precise_factors
         wanted = min(k + MARGIN, len(self.rows))
         queries = self.metric.prepare(block.double(), candidates.origin)
-        scores = apply_padded(lambda rows: rows @ candidates.table.T, self.metric.query_factors(queries))
+        scores = apply_padded(candidates.scores, self.metric.query_factors(queries))
         exclude_from(scores, exclude)  # (rows, candidates)
         last = scores.gather(1, columns_of_smallest(scores, wanted)).amax(1, keepdim=True)
         reach = last[:, 0] + queries.norms
@@ -202,7 +231,7 @@ class ProductIndex(Index):
             found[query] = self._nearest_by_differences(block[query], torch.nonzero(near[query]).squeeze(1), wanted)
         return self._in_order(block, scores.gather(1, found), found, k)
 
-    def _rounding_within(self, reach: Tensor, queries: Prepared, candidates: Factors) -> Tensor:
+    def _rounding_within(self, reach: Tensor, queries: Prepared, candidates: Factors | PassingFactors) -> Tensor:
         """How much rounding can change the scores of candidates whose squared distance, by products, is ``reach``."""
         bound = self.metric.rounding(queries, candidates.largest_norm, torch.full_like(reach, torch.inf))
         return self.metric.rounding(queries, candidates.largest_norm, reach + 2 * bound)
@@ -226,6 +255,12 @@ class ProductIndex(Index):
         distances.masked_fill_(torch.isinf(scores.gather(1, order)), torch.inf)
         distances, order = distances.sort(dim=1, stable=True)
         return found.gather(1, order)[:, :k], distances[:, :k]
+
+
+def part_of(candidates: Tensor, number: int, n_parts: int) -> Tensor:
+    """One of several equal parts."""
+    n = len(candidates)
+    return candidates[number * n // n_parts : (number + 1) * n // n_parts]
 
 
 def _in_threads(search: Callable[[slice], None], parts: Iterable[slice], n_threads: int) -> None:

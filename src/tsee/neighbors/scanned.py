@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from tsee.metric import Metric, exclude_from
 from tsee.neighbors.index import Index
-from tsee.neighbors.smallest import Scratch, columns_of_smallest
+from tsee.neighbors.smallest import Scratch, smallest_in_order
 
 __all__ = ["ScannedIndex"]
 
@@ -37,21 +36,5 @@ class ScannedIndex(Index):
 
     def nearest(self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
         distances = exclude_from(self.metric.distances(self.metric.prepare(block), self._candidates), exclude)
-        # One more than wanted, to see whether it ties with the last.
-        found = columns_of_smallest(distances, min(k + 1, distances.shape[1])).sort(dim=1).values
-        nearest, order = distances.gather(1, found).sort(dim=1, stable=True)
-        found = found.gather(1, order)  # (rows, k + 1)
-        if found.shape[1] > k:
-            tied = torch.nonzero(nearest[:, k - 1] == nearest[:, k]).squeeze(1)
-            if len(tied):
-                found[tied, :k] = _first_of_tied(distances[tied], nearest[tied, k - 1 : k], k)
-        return found[:, :k].cpu(), nearest[:, :k].cpu()
-
-
-def _first_of_tied(distances: Tensor, last: Tensor, k: int) -> Tensor:
-    """The columns of the k smallest of each row in their order, where more than k are not above the ``last``."""
-    row, column = torch.nonzero(distances <= last).unbind(1)
-    order = (2 * row + (distances[row, column] == last[row, 0])).argsort(stable=True)
-    starts = torch.searchsorted(row, torch.arange(len(distances), device=row.device))
-    first = column[order[starts[:, None] + torch.arange(k, device=row.device)]].sort(dim=1).values
-    return first.gather(1, distances.gather(1, first).sort(dim=1, stable=True).indices)
+        found, nearest = smallest_in_order(distances, k)
+        return found.cpu(), nearest.cpu()

@@ -8,7 +8,7 @@ import threading
 import torch
 from torch import Tensor
 
-__all__ = ["Scratch", "columns_of_smallest"]
+__all__ = ["Scratch", "columns_of_smallest", "smallest_in_order"]
 
 
 class Scratch(threading.local):
@@ -43,3 +43,25 @@ def columns_of_smallest(values: Tensor, k: int) -> Tensor:
     left = torch.cat([members.flatten(1), rest], 1)
     position = values.gather(1, left).topk(k, dim=1, largest=False, sorted=False).indices
     return left.gather(1, position)
+
+
+def smallest_in_order(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The columns of the ``k`` smallest values of each row, and these values, in order; of equal ones the first."""
+    # One more than wanted, to see whether it ties with the last.
+    found = columns_of_smallest(values, min(k + 1, values.shape[1])).sort(dim=1).values
+    smallest, order = values.gather(1, found).sort(dim=1, stable=True)
+    found = found.gather(1, order)  # (rows, k + 1)
+    if found.shape[1] > k:
+        tied = torch.nonzero(smallest[:, k - 1] == smallest[:, k]).squeeze(1)
+        if len(tied):
+            found[tied, :k] = _first_of_tied(values[tied], smallest[tied, k - 1 : k], k)
+    return found[:, :k], smallest[:, :k]
+
+
+def _first_of_tied(distances: Tensor, last: Tensor, k: int) -> Tensor:
+    """The columns of the k smallest of each row in their order, where more than k are not above the ``last``."""
+    row, column = torch.nonzero(distances <= last).unbind(1)
+    order = (2 * row + (distances[row, column] == last[row, 0])).argsort(stable=True)
+    starts = torch.searchsorted(row, torch.arange(len(distances), device=row.device))
+    first = column[order[starts[:, None] + torch.arange(k, device=row.device)]].sort(dim=1).values
+    return first.gather(1, distances.gather(1, first).sort(dim=1, stable=True).indices)

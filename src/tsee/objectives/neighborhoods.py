@@ -9,13 +9,17 @@ from torch import Tensor
 
 from tsee.affinities import Affinities, conditional_probabilities
 from tsee.batches import Columns
-from tsee.distributed import all_sum
+from tsee.distributed import all_sum, rank, world_size
 from tsee.exemplars import Exemplars, take
 from tsee.labels import Labels
-from tsee.neighbors import build_index
+from tsee.neighbors import MOST_IN_CELLS, build_index
 from tsee.preprocessing import Inputs, Preprocessing
+from tsee.progress import progress_bar
 
 __all__ = ["Neighborhoods"]
+
+# Exemplars whose neighbors are searched for together.
+SEARCHED_ROWS = 2**15
 
 
 class Neighborhoods:
@@ -30,11 +34,14 @@ class Neighborhoods:
     n_neighbors : int
         How many exemplars a row's probabilities are spread over.
     remember : bool
-        Whether to remember the neighbors of rows that are exemplars, for `of_exemplars`.
+        Whether to find the neighbors of the exemplars among themselves first, for `of_exemplars`. The exemplars must be
+        rows.
     projection : Preprocessing, optional
         From inputs to the fewer numbers that the network is trained on. By default it is trained on the inputs.
     labels : Labels, optional
         The labels of the rows of this process, if neighbors count less whose labels differ. The exemplars must be rows.
+    verbose : bool
+        Whether to show how far the search for the exemplars' neighbors is.
     """
 
     def __init__(
@@ -47,17 +54,18 @@ class Neighborhoods:
         remember: bool = False,
         projection: Preprocessing | None = None,
         labels: Labels | None = None,
+        verbose: bool = False,
     ) -> None:
         self.exemplars, self.start, self.projection = exemplars, start, projection
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
-        self._index = exemplars.neighbors or build_index(exemplars.inputs, n_neighbors, exemplars.metric)
+        if n_neighbors <= MOST_IN_CELLS:
+            self._index = exemplars.neighbors or exemplars.index
+        else:
+            self._index = exemplars.neighbors or build_index(exemplars.inputs, n_neighbors, exemplars.metric)
         self.labels, self._exemplar_labels = labels, None
         if labels is not None and exemplars.indices is not None:
             self._exemplar_labels = take(labels.values[:, None], exemplars.indices)[:, 0]
-        self._remembered = None
-        if remember:
-            shape = (len(exemplars), n_neighbors)
-            self._remembered = Affinities(torch.zeros(shape, dtype=torch.int64), torch.zeros(shape))
+        self._of_exemplars = self._search(verbose=verbose) if remember else None
 
     @cached_property
     def seen(self) -> Tensor:
@@ -73,20 +81,38 @@ class Neighborhoods:
     def find(self, inputs: Tensor, rows: slice) -> tuple[Affinities, Tensor | None]:
         """The neighbors of a block of rows, and which exemplar each row is (None if exemplars are centers)."""
         own = self.exemplars.own(rows, self.start)
-        indices, distances = self._index.query(inputs, self.n_neighbors, exclude=own)
-        found = Affinities(indices, conditional_probabilities(distances, self.perplexity))
-        if self._remembered is not None and own is not None:
-            mine = own >= 0
-            self._remembered.indices[own[mine]] = indices[mine]
-            self._remembered.probabilities[own[mine]] = found.probabilities[mine]
+        known = self._of_exemplars
+        if known is None or own is None:
+            found = self._nearest(inputs, own)
+        else:
+            others = own < 0
+            found = Affinities(known.indices[own].long(), known.probabilities[own])
+            if bool(others.any()):
+                nearest = self._nearest(inputs[others], None)
+                found.indices[others], found.probabilities[others] = nearest.indices, nearest.probabilities
         if self.labels is not None and self._exemplar_labels is not None:
             found = self.labels.weigh(found, self.labels.values[rows], self._exemplar_labels)
         return found, own
 
     def of_exemplars(self) -> Affinities:
-        """The neighbors of the exemplars among themselves, each found by the process that has its row; a collective."""
-        assert self._remembered is not None
-        found = Affinities(all_sum(self._remembered.indices), all_sum(self._remembered.probabilities))
+        """The neighbors of the exemplars among themselves, in 32 bits."""
+        assert self._of_exemplars is not None
         if self.labels is None or self._exemplar_labels is None:
-            return found
-        return self.labels.weigh_exemplars(found, self._exemplar_labels)
+            return self._of_exemplars
+        return self.labels.weigh_exemplars(self._of_exemplars, self._exemplar_labels)
+
+    def _nearest(self, inputs: Tensor, own: Tensor | None) -> Affinities:
+        indices, distances = self._index.query(inputs, self.n_neighbors, exclude=own)
+        return Affinities(indices, conditional_probabilities(distances, self.perplexity))
+
+    def _search(self, *, verbose: bool) -> Affinities:
+        """The neighbors of the exemplars among themselves. Each process searches for a part of them. A collective."""
+        shape = (len(self.exemplars), self.n_neighbors)
+        found = Affinities(torch.zeros(shape, dtype=torch.int32), torch.zeros(shape))
+        mine = self._index.part(rank(), world_size())
+        with progress_bar(len(mine), "neighbors", "row", verbose=verbose) as bar:
+            for part in mine.split(SEARCHED_ROWS):
+                nearest = self._nearest(self.exemplars.inputs[part], part)
+                found.indices[part], found.probabilities[part] = nearest.indices.int(), nearest.probabilities
+                bar.update(len(part))
+        return Affinities(all_sum(found.indices), all_sum(found.probabilities))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsee.files.atomic import replacing
+from tsee.plots.palette import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,10 +27,6 @@ __all__ = [
     "save",
 ]
 
-# Ten colors for a white background. In normal vision and in red, green and blue color blindness (Machado et al. 2009),
-# no two are closer than 0.095 in OKLab; the usual tab10 has a pair at 0.007. The first few are the farthest apart.
-COLORS = ["#526db0", "#ff8804", "#06c9ff", "#c93f4e", "#24475e"]
-COLORS += ["#7b4113", "#86b977", "#702dab", "#009891", "#e898c7"]
 UNLABELED = "#c9ccd1"
 # Titles and names; numbers along axes; grid lines.
 INK, GRAY, FAINT = "#24292f", "#6b727a", "#e4e7eb"
@@ -57,12 +54,11 @@ def drawable(text: Any) -> str:
 def new_figure(width: float, height: float, **layout: float) -> Figure:
     """A figure that ``pyplot`` does not track, in inches; ``layout`` is the space around and between its axes."""
     try:
-        import colorcet  # noqa: F401
         import matplotlib.figure  # noqa: F401
 
         from tsee.plots.shown import ShownFigure
     except ImportError as error:
-        raise ImportError('Plots need matplotlib and colorcet: pip install "tsee[plot]"') from error
+        raise ImportError('Plots need matplotlib: pip install "tsee[plot]"') from error
     figure = ShownFigure(figsize=(width, height))
     figure.set_layout_engine("constrained", **layout)
     return figure

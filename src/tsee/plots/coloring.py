@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsee.plots.canvas import COLORS, UNLABELED, drawable
+from tsee.plots.palette import class_colors
 
 if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
@@ -64,29 +65,41 @@ class Coloring:
         return self.heights[chosen, None], lambda heights: cmap(heights[:, 0])[:, :3]
 
 
-def color_by(values: NDArray[Any]) -> Coloring:
-    """Names, and up to 100 different whole numbers, are classes; other numbers are amounts."""
+def color_by(values: NDArray[Any], palette: Any = None, cmap: Any = None) -> Coloring:
+    """Names, and up to 100 different whole numbers, are classes; other numbers are amounts.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        The labels; None and NaN are missing.
+    palette : sequence of colors, or mapping of classes to colors, optional
+        The colors of the classes, in their order.
+    cmap : str or matplotlib Colormap, optional
+        The colors of amounts.
+    """
     numbers = np.unique(values[np.isfinite(values)]) if values.dtype.kind in "iuf" else np.empty(0)
     if len(numbers) > MOST_CLASSES or bool((numbers % 1 != 0).any()):
-        return _by_amount(values)
-    return _by_class(values)
+        return _by_amount(values, cmap)
+    return _by_class(values, palette)
 
 
-def _by_amount(values: NDArray[Any]) -> Coloring:
+def _by_amount(values: NDArray[Any], cmap: Any) -> Coloring:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import to_rgb
 
     known = np.isfinite(values)
     # The lowest and the highest 1 % share a color each: otherwise a few extremes would leave one color for all others.
-    scale = ScalarMappable(cmap="viridis")
+    try:
+        scale = ScalarMappable(cmap="viridis" if cmap is None else cmap)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"The 'cmap' parameter must be a color map of matplotlib. Got {cmap!r}.") from error
     scale.set_clim(*np.percentile(values[known], (1, 99)))
     heights = np.asarray(scale.norm(np.where(known, values, 0)), dtype=np.float64).clip(0, 1)
     colors = np.where(known[:, None], scale.get_cmap()(heights)[:, :3], to_rgb(UNLABELED))
     return Coloring(known, colors, scale=scale, heights=heights)
 
 
-def _by_class(values: NDArray[Any]) -> Coloring:
-    from colorcet import glasbey_dark
+def _by_class(values: NDArray[Any], palette: Any) -> Coloring:
     from matplotlib.colors import to_rgba_array
 
     listed = values.tolist()
@@ -94,9 +107,35 @@ def _by_class(values: NDArray[Any]) -> Coloring:
     classes = sorted(known, key=str if len({type(value) for value in known}) > 1 else None)
     number = {value: i for i, value in enumerate(classes)}
     codes = np.array([number.get(value, -1) for value in listed])
-    colors = COLORS if len(classes) <= len(COLORS) else glasbey_dark
-    palette = to_rgba_array([colors[i % len(colors)] for i in range(len(classes))])[:, :3]
+    if palette is None:
+        named: Any = class_colors(np.bincount(codes[codes >= 0], minlength=len(classes)))
+    else:
+        named = _chosen(palette, classes)
+    colors = to_rgba_array(named)[:, :3].reshape(-1, 3)
     # The code -1 takes the last color: gray if there are classes, the first color if there are none.
     last = to_rgba_array(UNLABELED if classes else COLORS[0])[:, :3]
     names = [f"{value:g}" if isinstance(value, float) else drawable(value) for value in classes]
-    return Coloring(codes >= 0, np.concatenate([palette, last])[codes], names, palette, codes)
+    return Coloring(codes >= 0, np.concatenate([colors, last])[codes], names, colors, codes)
+
+
+def _chosen(palette: Any, classes: list[Any]) -> list[Any]:
+    """The user's color of each class."""
+    from matplotlib.colors import is_color_like
+
+    if isinstance(palette, Mapping):
+        missing = [value for value in classes if value not in palette]
+        if missing:
+            raise ValueError(
+                f"The 'palette' parameter must have a color for each class. It has none for {missing[0]!r}."
+            )
+        colors = [palette[value] for value in classes]
+    else:
+        colors = list(palette)[: len(classes)]
+        if len(colors) < len(classes):
+            raise ValueError(
+                f"The 'palette' parameter must have a color for each of {len(classes)} classes. Got {len(colors)}."
+            )
+    for color in colors:
+        if not is_color_like(color):
+            raise ValueError(f"The 'palette' parameter must hold colors that matplotlib knows. Got {color!r}.")
+    return colors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from tsee.plots.canvas import COLORS, FAINT, GRAY
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Line", "draw_lines", "name_ends"]
+__all__ = ["Line", "draw_lines", "name_ends", "round_numbers"]
 
 # Lines of more points than this have no markers.
 MAX_MARKERS = 15
@@ -31,6 +31,13 @@ class Line:
     dashed: bool = False
 
 
+def round_numbers() -> Any:
+    """A locator of ticks at 1, 2 or 5 times a power of ten."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(nbins="auto", steps=[1, 2, 5, 10])
+
+
 def draw_lines(ax: Axes, lines: list[Line]) -> None:
     """Draw lines, and remove clutter from the axes: the frame, ticks, and all but a light grid."""
     for line in lines:
@@ -40,6 +47,7 @@ def draw_lines(ax: Axes, lines: list[Line]) -> None:
         else:
             marker = line.marker if len(x) <= MAX_MARKERS else "none"
             ax.plot(x, y, color=line.color, marker=marker, markersize=4.5, linewidth=1.8)
+    ax.yaxis.set_major_locator(round_numbers())
     ax.grid(axis="y", color=FAINT, linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)

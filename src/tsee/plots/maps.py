@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tsee.plots.canvas import GRAY, INK, PathLike, check_path, drawable, new_axes, new_figure, save
 from tsee.plots.coloring import MOST_CLASSES, Coloring, Floats, color_by
 from tsee.plots.inputs import check_labels, check_map, named_maps
+from tsee.plots.lines import round_numbers
 from tsee.plots.naming import name_classes
 from tsee.plots.shading import shade
 
@@ -37,6 +38,8 @@ def scatter(
     path: PathLike | None = None,
     point_size: float | None = None,
     legend: bool = True,
+    palette: Any = None,
+    cmap: Any = None,
 ) -> Axes:
     """Draw a map, its points colored by their labels.
 
@@ -63,6 +66,11 @@ def scatter(
         The diameter of a point in 1/72 inch. By default it depends on the number of points.
     legend : bool, default True
         Whether to write the names of up to 100 classes, or to draw the color bar.
+    palette : sequence of colors, or mapping of classes to colors, optional
+        The colors of the classes, in their order. By default the colors of the page: `tsee.plots.COLORS`, and for more
+        than ten classes further ones that are distinct in all kinds of vision.
+    cmap : str or matplotlib Colormap, optional
+        The colors of amounts. By default "viridis".
 
     Returns
     -------
@@ -81,7 +89,7 @@ def scatter(
     _check_size(point_size, "scatter")
     check_path(path, "scatter")
     figure = new_figure(6.4, 6.4)
-    coloring = color_by(values)
+    coloring = color_by(values, palette, cmap)
     if ax is None:
         if coloring.scale is not None and legend:
             figure.set_figwidth(7.6)
@@ -108,6 +116,8 @@ def compare(
     path: PathLike | None = None,
     point_size: float | None = None,
     legend: bool = True,
+    palette: Any = None,
+    cmap: Any = None,
 ) -> Figure:
     """Draw several maps of the same data side by side, in the same colors.
 
@@ -131,6 +141,10 @@ def compare(
     legend : bool, default True
         Whether to draw a legend (up to 30 classes), to write the names on the maps (up to 100), or to draw a color
         bar (amounts).
+    palette : sequence of colors, or mapping of classes to colors, optional
+        The colors of the classes, as in `scatter`.
+    cmap : str or matplotlib Colormap, optional
+        The colors of amounts, as in `scatter`.
 
     Returns
     -------
@@ -155,7 +169,7 @@ def compare(
     columns = -(-len(named) // rows)
     above = 0.35 if k is None else 0.55
     figure = new_figure(PANEL * columns, (PANEL + above) * rows + (0.4 if title else 0), wspace=0.04, hspace=0.06)
-    coloring = color_by(values)
+    coloring = color_by(values, palette, cmap)
     errors = None if k is None else _errors(named, values, coloring, k)
     panels = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for ax in panels[len(named) :]:
@@ -235,6 +249,8 @@ def _diameter(ax: Axes, n_points: int) -> float:
 def _add_bar(figure: Any, coloring: Coloring, ax: Any) -> None:
     bar = figure.colorbar(coloring.scale, ax=ax, shrink=0.6, aspect=30, pad=0.02, extend="both")
     bar.outline.set_visible(False)
+    bar.locator = round_numbers()
+    bar.update_ticks()
 
 
 def _add_legend(figure: Figure, coloring: Coloring) -> None:

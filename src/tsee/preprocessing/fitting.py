@@ -9,23 +9,23 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor, nn
 
-from tsee.data import apply_padded, blocks, dense
-from tsee.distributed import all_gather, all_max, all_offset, all_sum, broadcast
+from tsee.data import BLOCK_ROWS, apply_padded, blocks, dense
+from tsee.distributed import all_max, all_sum, broadcast
 from tsee.exceptions import DataWarning, rows_from, warn
-from tsee.metric import PRECOMPUTED, UNIT_LENGTH, ComparedRows, compared_rows, compares_features
+from tsee.metric import PRECOMPUTED, UNIT_LENGTH, ComparedRows, compared_rows, compares_features, of_unit_length
+from tsee.preprocessing.largest import Largest, check_range, largest_deviations
 from tsee.preprocessing.principal import automatic_axes, leading_axes
+from tsee.preprocessing.sparse import mean_parts, projected, square_sums
 
 __all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
 
 # Up to this many features are inputs themselves if the number of inputs is automatic.
 FEW_FEATURES = 128
 
-# The largest deviations from the mean that are accepted: squares and sums of theirs, in units of one another, stay far
-# from the limits of float64.
-MIN_DEVIATION, MAX_DEVIATION = 1e-290, 1e300
 # Rows of float32 are centered and divided in float32 if all numbers are within this factor of 1.
 FLOAT32_RANGE = 2.0**100
 # Inputs below this are zero. They vary by about 1, so nothing is lost; squares of smaller differences would vanish in
@@ -101,6 +101,14 @@ class Preprocessing:
         # Small categories are not zero.
         return inputs if self.metric in UNCHANGED else nn.functional.hardshrink(inputs, NEGLIGIBLE)
 
+    def of_sparse(self, block: Any) -> Tensor:
+        """The same of a block of CSR rows; their zeros are not written out if there are principal axes."""
+        if self.basis is None or self.metric == "correlation":
+            return self(dense(block, slice(None)))
+        rows = of_unit_length(block) if self.metric == "cosine" else block
+        inputs = projected(rows, self.mean, self.divisor, self.basis)
+        return nn.functional.hardshrink(inputs, NEGLIGIBLE)
+
     def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
         """The squared length of the part of each row that the inputs leave out, in the units of the inputs."""
         if self.basis is None:
@@ -167,10 +175,15 @@ class Inputs:
     def __getitem__(self, rows: slice) -> Tensor:
         start, stop, _ = rows.indices(len(self))
         inputs = torch.empty((stop - start, self.shape[1]))
-        for part in blocks(stop - start):
-            block = dense(self._X, slice(start + part.start, start + part.stop))
+        # Blocks of sparse rows need not be small, and the axes are divided for each of them.
+        size = stop - start if scipy.sparse.issparse(self._X) and self.preprocessing.basis is not None else BLOCK_ROWS
+        for part in blocks(stop - start, max(1, size)):
+            block = self._X[start + part.start : start + part.stop]
             with rows_from(start + part.start):
-                inputs[part] = self.preprocessing(block)
+                if scipy.sparse.issparse(block):
+                    inputs[part] = self.preprocessing.of_sparse(block)
+                else:
+                    inputs[part] = self.preprocessing(dense(block, slice(None)))
         return inputs
 
 
@@ -197,7 +210,10 @@ def fit_preprocessing(
     """
     names = getattr(X, "names", None) if names is None else names
     if metric in UNIT_LENGTH:
-        return replace(fit_preprocessing(ComparedRows(X, metric), n_inputs, generator, names=names), metric=metric)
+        sparse = metric == "cosine" and scipy.sparse.issparse(X)
+        rows = of_unit_length(X) if sparse else ComparedRows(X, metric)
+        found = fit_preprocessing(rows, n_inputs, generator, names=names, balanced=True)
+        return replace(found, metric=metric)
     if metric in UNCHANGED:
         return Preprocessing(np.zeros(X.shape[1]), ComparedRows(X, metric).power_of_two(), None, None, metric)
     n_inputs = None if compares_features(metric) else n_inputs
@@ -205,15 +221,18 @@ def fit_preprocessing(
     n_rows = all_sum(X.shape[0])
     # Counted from the first row: the mean of a constant feature is then exact, however large it is.
     first = broadcast(torch.from_numpy(dense(X, slice(0, 1))[0].astype(np.float64))).numpy()
-    excess = np.zeros(n_features)
-    for rows in blocks(X.shape[0]):
-        excess += (dense(X, rows).astype(np.float64) / n_rows - first / n_rows).sum(0)
-    mean = first + all_sum(torch.from_numpy(excess)).numpy()
-    largest = _largest_deviations(X, mean)
+    if scipy.sparse.issparse(X):
+        mean = all_sum(torch.from_numpy(mean_parts(X, n_rows))).numpy()
+    else:
+        excess = np.zeros(n_features)
+        for rows in blocks(X.shape[0]):
+            excess += (dense(X, rows).astype(np.float64) / n_rows - first / n_rows).sum(0)
+        mean = first + all_sum(torch.from_numpy(excess)).numpy()
+    largest = largest_deviations(X, mean)
     # A deviation within the rounding errors of the data's own precision counts as zero.
     rounding = np.abs(mean) * (8 * all_max(float(np.finfo(np.result_type(X.dtype, np.float32)).eps)))
     varying = largest.by_feature > rounding
-    _check_range(largest, varying, names, standardize=standardize)
+    check_range(largest, varying, names, standardize=standardize)
     varies = bool(varying.any())
     if standardize:
         spread = np.where(varying, _standard_deviations(X, mean, largest.by_feature, n_rows), np.maximum(1, rounding))
@@ -237,9 +256,7 @@ def fit_preprocessing(
         else:
             axes, variances = leading_axes(X, unit, min(n_inputs, n_rows - 1), generator, squares)
         basis, variance = axes.float().contiguous().numpy(), float(variances.sum()) / len(variances)
-    if (
-        varies and not standardize and not balanced and not isinstance(X, ComparedRows)
-    ):  # rows of unit length have no units
+    if varies and not standardize and not balanced:
         by_feature = all_sum(squares).numpy()
         _warn_of_dominance(by_feature, varying, largest, n_rows, names)
     return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis, unit.spread, metric)
@@ -247,77 +264,15 @@ def fit_preprocessing(
 
 def _sum_squares(X: Any, unit: Preprocessing, squares: Tensor) -> float:
     """The sum of all squares; the sums for each feature, over the rows of this process, are added to ``squares``."""
+    if scipy.sparse.issparse(X):
+        squares += torch.from_numpy(square_sums(X, unit.mean, unit.divisor))
+        return float(all_sum(squares.sum()))
     total = torch.zeros((), dtype=torch.float64)
     for rows in blocks(X.shape[0]):
         block = unit(dense(X, rows)).double().square()
         total = total + block.sum()
         squares += block.sum(0)
     return float(all_sum(total))
-
-
-@dataclass(frozen=True)
-class _Largest:
-    """The largest absolute deviations from the mean, over all processes.
-
-    Attributes
-    ----------
-    by_feature : ndarray of shape (n_features,)
-    value : float
-        The largest of them.
-    row, column : int
-        Where it is, the first if there are several. Rows are counted over all processes.
-    """
-
-    by_feature: np.ndarray
-    value: float
-    row: int
-    column: int
-
-    def where(self, names: Sequence[Any] | None) -> str:
-        """Where it is, in words."""
-        if names is None:
-            return f"row {self.row}, column {self.column} of X (counted from 0)"
-        return f"row {self.row} (counted from 0), column {str(names[self.column])!r} of X"
-
-
-def _largest_deviations(X: Any, mean: np.ndarray) -> _Largest:
-    n_features = len(mean)
-    by_feature, own, row, column = np.zeros(n_features), -1.0, 0, 0
-    for rows in blocks(X.shape[0]):
-        with np.errstate(over="ignore"):  # refused by `_check_range`
-            deviations = np.abs(dense(X, rows) - mean)
-        in_block = deviations.max(0)
-        by_feature = np.maximum(by_feature, in_block)
-        if in_block.max() > own:
-            own, column = float(in_block.max()), int(in_block.argmax())
-            row = rows.start + int(deviations[:, column].argmax())
-    value = all_max(own)
-    offset, _ = all_offset(X.shape[0])
-    # Only a process that has the largest deviation knows where it is.
-    first = -all_max(-float((offset + row) * n_features + column) if own == value else -math.inf)
-    by_feature = all_gather(torch.from_numpy(by_feature)[None]).amax(0).numpy()
-    return _Largest(by_feature, value, int(first) // n_features, int(first) % n_features)
-
-
-def _check_range(largest: _Largest, varying: np.ndarray, names: Sequence[Any] | None, *, standardize: bool) -> None:
-    """Refuse values whose squares, means or differences float64 cannot hold to full precision."""
-    if largest.value > MAX_DEVIATION:
-        raise ValueError(
-            f"The value in {largest.where(names)} is more than {MAX_DEVIATION:g} away from the mean of its column, too "
-            "far for float64: correct it, or divide X by a power of ten."
-        )
-    if not standardize and 0 < largest.value < MIN_DEVIATION:
-        raise ValueError(
-            f"No value of X is more than {MIN_DEVIATION:g} away from the mean of its column, too near for float64: "
-            "multiply X by a power of ten."
-        )
-    tiny = np.flatnonzero(varying & (largest.by_feature < MIN_DEVIATION))
-    if standardize and len(tiny):
-        name = f"{tiny[0]} (counted from 0)" if names is None else repr(str(names[tiny[0]]))
-        raise ValueError(
-            f"No value in column {name} of X is more than {MIN_DEVIATION:g} away from its mean, too near for float64: "
-            "multiply the column by a power of ten, or leave it out."
-        )
 
 
 def _standard_deviations(X: Any, mean: np.ndarray, largest: np.ndarray, n_rows: int) -> np.ndarray:
@@ -331,7 +286,7 @@ def _standard_deviations(X: Any, mean: np.ndarray, largest: np.ndarray, n_rows: 
 
 
 def _warn_of_dominance(
-    squares: np.ndarray, varying: np.ndarray, largest: _Largest, n_rows: int, names: Sequence[Any] | None
+    squares: np.ndarray, varying: np.ndarray, largest: Largest, n_rows: int, names: Sequence[Any] | None
 ) -> None:
     """Warn of a single value that outweighs all others, or else of a few columns that outweigh all others.
 

@@ -32,7 +32,7 @@ def laid_out(fitted: FittedMap, positions: Tensor, *, complete: bool, n_held: in
         positions = same_for_equal(exemplars.inputs, positions, n_held)
     return replace(
         fitted,
-        exemplars=replace(exemplars, positions=positions),
+        exemplars=exemplars.replaced(positions=positions),
         placement=fitted.placement if complete else "refined",
         history=replace(fitted.history, complete=complete),
     )

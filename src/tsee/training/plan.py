@@ -12,7 +12,7 @@ from tsee.batches import seed_of, steps_per_epoch
 from tsee.distributed import all_max, all_offset, broadcast, rank, world_size
 from tsee.exceptions import DataWarning, warn
 
-__all__ = ["Plan", "resolve_batch_size", "resolve_device", "resolve_epochs", "resolve_perplexity"]
+__all__ = ["AUTO_STEPS", "Plan", "resolve_batch_size", "resolve_device", "resolve_epochs", "resolve_perplexity"]
 
 # Training takes a certain number of steps, and has to see the data a few times, but not too often. If the data are so
 # large that a few passes over them make many thousand steps, the network has learned what it can by then.

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from tsee.batches import Batch, Store
-from tsee.distributed import all_interrupted, all_sum, rank, world_size
+from tsee.distributed import all_interrupted, all_max, all_sum, rank, world_size
 from tsee.exceptions import TrainingWarning, warn
 from tsee.exemplars import choose_centers
 from tsee.fitted import FittedMap, History, Placement
-from tsee.layout import Guide, large_shape, lay_out
+from tsee.layout import Descent, Guide, large_shape, lay_out
 from tsee.networks import FlatteningNetwork, Network
 from tsee.objectives import Distillation, Objective, Sampled
 from tsee.progress import progress_bar
@@ -28,10 +28,11 @@ from tsee.training.found import laid_out
 from tsee.training.loop import Loss, train
 from tsee.training.optimizers import check_like, make_optimizer
 from tsee.training.plan import Plan
-from tsee.training.run import Run
+from tsee.training.precision import bfloat16_layers
+from tsee.training.run import Run, RunState
 from tsee.values import need
 
-__all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "has_bfloat16", "is_dense", "run_stages"]
+__all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "is_dense", "run_stages"]
 
 # The share of a training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
@@ -40,9 +41,10 @@ FLAT_AFTER = 0.5
 SHARPER = 2.0
 # Places are a multiple of this.
 PLACES_STEP = 16
-# Up to this many rows per exemplar a position among exemplars is better than the network's. The 1-NN error of MNIST
-# with 3 rows per exemplar is 4.8 % against 6.0; with 15 it is 9.0 against 8.4.
-ROWS_PER_EXEMPLAR = 4
+# Up to this many rows per exemplar, or with this many exemplars, a position among exemplars is better than the
+# network's. The 1-NN error of MNIST with 3 rows per exemplar is 4.8 % against 6.0; with 15, and 4,000 exemplars, it is
+# 9.0 against 8.4.
+ROWS_PER_EXEMPLAR, MANY_EXEMPLARS = 4, 2**16
 
 
 @dataclass(frozen=True)
@@ -201,22 +203,28 @@ class LayOut:
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
         assert fitted.exemplars is not None
         inputs, plan = fitted.exemplars.inputs, session.plan
-        neighbors = self.objective.neighborhoods.of_exemplars()
-        positions, complete = inputs.new_zeros(len(inputs), fitted.n_components), True
-        if rank() == 0:
-            guide = self.guide
-            shape = large_shape(inputs, fitted.n_components, fitted.exemplars.metric) if guide is None else guide.shape
-            with progress_bar(self.n_iterations, "layout", "step", verbose=plan.verbose) as bar:
-                positions, complete = lay_out(
-                    shape,
-                    neighbors,
-                    pull=self.pull,
-                    n_iterations=self.n_iterations,
-                    weights=None if guide is None else guide.weights,
-                    exaggeration=self.exaggeration,
-                    progress=lambda done: bar.update(),
-                )
-            positions = positions if guide is None else guide.aligned(positions)
+        guide, metric = self.guide, fitted.exemplars.metric
+        descent = Descent(
+            large_shape(inputs, fitted.n_components, metric) if guide is None else guide.shape,
+            self.objective.neighborhoods.of_exemplars(),
+            pull=self.pull,
+            n_iterations=self.n_iterations,
+            weights=None if guide is None else guide.weights,
+            exaggeration=self.exaggeration,
+        )
+        state = session.resumed
+        if state is not None and state.stage == number:
+            with session.resuming():
+                descent.resume(state.run.step, state.run.tensors)
+
+        def keep(descent: Descent) -> None:
+            if session.checkpoint is not None and all_max(session.checkpoint.is_due()):
+                session.checkpoint.write(State(number, RunState(step=descent.done, tensors=descent.state())))
+
+        with progress_bar(self.n_iterations, "layout", "step", verbose=plan.verbose) as bar:
+            bar.update(descent.done)
+            positions, complete = lay_out(descent, progress=lambda done: bar.update(), keep=keep)
+        positions = positions if guide is None else guide.aligned(positions)
         placement: Placement = "refined" if is_dense(plan.n_rows, len(inputs)) else "forward"
         return laid_out(replace(fitted, placement=placement), positions, complete=complete)
 
@@ -287,7 +295,7 @@ class Distill:
 
 def is_dense(n_rows: int, n_exemplars: int) -> bool:
     """Whether exemplars are so many that a position among them is better than the network's."""
-    return n_rows <= ROWS_PER_EXEMPLAR * n_exemplars
+    return n_rows <= ROWS_PER_EXEMPLAR * n_exemplars or n_exemplars >= MANY_EXEMPLARS
 
 
 def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> FittedMap:
@@ -302,7 +310,7 @@ def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> 
     # A line search needs a smooth function, so conjugate gradient keeps all digits.
     if all_interrupted():  # before anything was learned
         raise KeyboardInterrupt
-    with lent, _bfloat16_layers(fitted.network, plan.device if plan.optimizer == "adam" else None):
+    with lent, bfloat16_layers(fitted.network, plan.device if plan.optimizer == "adam" else None):
         for number, stage in list(enumerate(stages))[first:]:
             fitted = stage.run(fitted, number, session)
             if not fitted.history.complete:
@@ -312,7 +320,10 @@ def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> 
 
 def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> FittedMap:
     """The map that a checkpoint was written for. Raises ValueError if it was not for such a map."""
-    need(state.stage < len(stages) and not isinstance(stages[state.stage], LayOut), "it has another stage")
+    need(state.stage < len(stages), "it has another stage")
+    if isinstance(stages[state.stage], LayOut):
+        need(not state.history.loss and state.run.epoch == 0, "it has another stage")
+        return fitted
     distilling = isinstance(stages[state.stage], Distill)
     n_epochs = sum(stage.n_epochs for stage in stages[: state.stage] if isinstance(stage, Train | Distill))
     need(len(state.history.loss) == n_epochs, "it has another number of epochs")
@@ -324,7 +335,7 @@ def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> Fitted
     if exemplars is not None and state.positions is not None:
         like = exemplars.inputs.new_zeros((len(exemplars), fitted.n_components))
         check_like({"positions": state.positions}, {"positions": like})
-        exemplars = replace(exemplars, positions=state.positions)
+        exemplars = exemplars.replaced(positions=state.positions)
     placement: Any = state.placement
     network = _flat(fitted.network) if state.stage else fitted.network
     return replace(fitted, network=network, exemplars=exemplars, placement=placement, history=state.history)
@@ -332,31 +343,3 @@ def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> Fitted
 
 def _flat(network: nn.Module) -> nn.Module:
     return network.flat() if isinstance(network, FlatteningNetwork) else network
-
-
-@contextmanager
-def _bfloat16_layers(network: nn.Module, device: torch.device | None) -> Iterator[None]:
-    """Train the hidden layers of tsee's networks in bfloat16, if the processor is faster with it.
-
-    The random draws of a step add far more noise than its rounding.
-    """
-    ours = [part for part in network.modules() if isinstance(part, Network)]
-    faster = device is not None and has_bfloat16(device)
-    try:
-        for part in ours:
-            part.quick = faster
-        yield
-    finally:
-        for part in ours:
-            part.quick = False
-
-
-def has_bfloat16(device: torch.device) -> bool:
-    """Whether products in bfloat16 are known to be at least about twice as fast as in float32."""
-    if device.type == "cuda":
-        with torch.cuda.device(device):
-            return torch.cuda.is_bf16_supported(including_emulation=False)
-    if device.type != "cpu" or not torch.backends.mkldnn.is_available():
-        return False
-    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))

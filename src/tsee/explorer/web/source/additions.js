@@ -90,7 +90,7 @@ export class Additions {
             text,
             this.expected(),
           ]
-        : h('p', {}, 'This map was made by a network that the page cannot run. Place new rows with Python: estimator.transform(rows).'),
+        : h('p', {}, 'The page cannot place rows on this map. Place them with Python: estimator.transform(rows).'),
       this.bar,
       this.said,
       h(

@@ -4,7 +4,7 @@ export const MIN_POINTS = 20_000;
 const CELLS = 160;
 const LEVELS = [0.04, 0.12, 0.28, 0.55];
 
-// Line segments by level, [x0, y0, x1, y1, ...] in the scene, of the points that are shown.
+// Lines by level, each [x0, y0, x1, y1, ...] in the scene, of the points that are shown.
 export function contours(x, y, shown) {
   const side = CELLS + 8; // a margin, so that lines close
   const density = new Float32Array(side * side);
@@ -17,7 +17,7 @@ export function contours(x, y, shown) {
   const known = density.filter((value) => value > 0).sort();
   const top = known[Math.floor(known.length * 0.98)] || 1;
   const back = (value) => ((value - 3.5) / CELLS) * 2 - 1;
-  return LEVELS.map((share) => Float32Array.from(crossings(density, side, share * top), back));
+  return LEVELS.map((share) => crossings(density, side, share * top).map((line) => Float32Array.from(line, back)));
 }
 
 function blur(values, side) {
@@ -38,24 +38,50 @@ function blur(values, side) {
   }
 }
 
-// Marching squares: in each cell, the lines between the edges that cross the level.
+// Marching squares: the level is crossed on edges of cells, and in each cell lines go from crossing to crossing. Returns
+// lines through many cells, since a canvas is slow to draw many short ones.
 function crossings(values, side, level) {
-  const lines = [];
+  const places = new Map(); // by edge
+  const next = new Map(); // the edges that an edge is connected with
+  const cross = (edge, x0, y0, x1, y1) => {
+    const [a, b] = [values[y0 * side + x0], values[y1 * side + x1]];
+    if (a < level === b < level) return -1;
+    const t = (level - a) / (b - a);
+    places.set(edge, [x0 + t * (x1 - x0), y0 + t * (y1 - y0)]);
+    return edge;
+  };
+  const connect = (from, to) => {
+    if (next.has(from)) next.get(from).push(to);
+    else next.set(from, [to]);
+  };
   for (let row = 0; row < side - 1; row++) {
     for (let column = 0; column < side - 1; column++) {
       const at = row * side + column;
-      const corners = [values[at], values[at + 1], values[at + side + 1], values[at + side]];
-      const places = [[column, row], [column + 1, row], [column + 1, row + 1], [column, row + 1]];
-      const cuts = [];
-      for (let edge = 0; edge < 4; edge++) {
-        const [a, b] = [corners[edge], corners[(edge + 1) % 4]];
-        if (a < level === b < level) continue;
-        const t = (level - a) / (b - a);
-        const [from, to] = [places[edge], places[(edge + 1) % 4]];
-        cuts.push([from[0] + t * (to[0] - from[0]), from[1] + t * (to[1] - from[1])]);
+      const cuts = [
+        cross(2 * at, column, row, column + 1, row),
+        cross(2 * (at + 1) + 1, column + 1, row, column + 1, row + 1),
+        cross(2 * (at + side), column, row + 1, column + 1, row + 1),
+        cross(2 * at + 1, column, row, column, row + 1),
+      ].filter((edge) => edge >= 0);
+      for (let i = 0; i + 1 < cuts.length; i += 2) {
+        connect(cuts[i], cuts[i + 1]);
+        connect(cuts[i + 1], cuts[i]);
       }
-      for (let i = 0; i + 1 < cuts.length; i += 2) lines.push(...cuts[i], ...cuts[i + 1]);
     }
+  }
+  const lines = [];
+  for (const start of places.keys()) {
+    const line = [];
+    for (let at = start; at !== undefined; ) {
+      line.push(...places.get(at));
+      const to = next.get(at)?.pop();
+      if (to !== undefined) {
+        const back = next.get(to);
+        back.splice(back.indexOf(at), 1);
+      }
+      at = to;
+    }
+    if (line.length > 2) lines.push(line);
   }
   return lines;
 }
@@ -63,16 +89,16 @@ function crossings(values, side, level) {
 export function paintContours(context, scene, lines, look) {
   context.strokeStyle = look.ink;
   context.lineWidth = 1;
-  lines.forEach((line, level) => {
+  lines.forEach((level, rank) => {
     context.beginPath();
-    for (let i = 0; i < line.length; i += 4) {
-      const [a, b] = scene.toScreen(line[i], line[i + 1]);
-      const [c, d] = scene.toScreen(line[i + 2], line[i + 3]);
-      if (Math.max(a, c) < 0 || Math.max(b, d) < 0 || Math.min(a, c) > scene.width || Math.min(b, d) > scene.height) continue;
-      context.moveTo(a, b);
-      context.lineTo(c, d);
+    for (const line of level) {
+      for (let i = 0; i < line.length; i += 2) {
+        const [left, top] = scene.toScreen(line[i], line[i + 1]);
+        if (i) context.lineTo(left, top);
+        else context.moveTo(left, top);
+      }
     }
-    context.globalAlpha = 0.16 + 0.09 * level;
+    context.globalAlpha = 0.16 + 0.09 * rank;
     context.stroke();
   });
   context.globalAlpha = 1;

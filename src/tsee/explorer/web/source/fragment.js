@@ -40,7 +40,7 @@ export class Fragment {
     const parts = new URLSearchParams();
     if (!page.atHome) {
       const [x, y] = scene.toMap(...scene.fromScreen(scene.width / 2, scene.height / 2));
-      parts.set('at', [x, y, scene.zoom].map((value) => Number(value.toPrecision(5))).join(','));
+      parts.set('at', [x, y, scene.span].map((value) => Number(value.toPrecision(5))).join(','));
     }
     if (page.column && page.column !== page.colorable[0]) parts.set('color', page.column.name);
     if (page.legend.filters) parts.set('only', JSON.stringify(page.legend.state));
@@ -100,8 +100,8 @@ export class Fragment {
     const row = parts.has('row') ? Number(parts.get('row')) : -1;
     if (Number.isInteger(row) && row >= 0 && row < n) page.open(row, false);
     await page.update();
-    const [x, y, zoom] = (parts.get('at') || '').split(',').map(Number);
-    if ([x, y, zoom].every(Number.isFinite) && zoom > 0) await page.scene.lookFrom(x, y, zoom);
+    const [x, y, span] = (parts.get('at') || '').split(',').map(Number);
+    if ([x, y, span].every(Number.isFinite) && span > 0) await page.scene.lookFrom(x, y, span);
     this.ready = true;
   }
 }

@@ -5,6 +5,8 @@ const MAX_NAMES = 150;
 // A smaller part is named if it has at least this share of its category's points, and this many.
 const MIN_SHARE = 0.08;
 const MIN_POINTS = 6;
+// The middle of more points than this is the middle of some of them.
+const MAX_SAMPLE = 3000;
 // A name stands where at least this share of the points are of its category.
 const MIN_COMMON = 0.4;
 
@@ -82,7 +84,8 @@ function connected(counts) {
 
 // The middle of the points that are nearest to the middle: an island can be curved.
 function middle(rows, x, y) {
-  let near = rows;
+  const step = Math.max(1, Math.floor(rows.length / MAX_SAMPLE));
+  let near = step > 1 ? rows.filter((_, at) => at % step === 0) : rows;
   for (let round = 0; round < 3; round++) {
     const a = median(near.map((i) => x[i]));
     const b = median(near.map((i) => y[i]));

@@ -117,7 +117,7 @@ export class Legend {
   showCategories() {
     const { column, theme } = this;
     const { names, counts } = column;
-    this.colors = [...categoryColors(this.base[theme], theme, counts), MISSING[theme]];
+    this.colors = [...categoryColors(this.base[theme], counts), MISSING[theme]];
     const order = names.map((_, i) => i);
     if (names.length > MAX_UNSORTED) order.sort((a, b) => counts[b] - counts[a] || a - b);
     const list = h('ul', { className: 'names', role: 'list' });

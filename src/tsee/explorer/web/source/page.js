@@ -72,13 +72,14 @@ export class Page {
   }
 
   async start() {
-    this.inset();
+    this.scene.above = this.scene.n;
+    this.sayCounts();
+    this.inset(); // now that everything is written
     await this.scene.resize();
     this.setTheme(this.theme);
-    await this.update();
-    this.inset(); // now that everything is written
+    this.inset();
     this.scene.look(undefined, false);
-    await this.fragment.take();
+    await this.fragment.take(); // draws the points
     document.body.classList.add('ready');
     $('loading').remove();
   }

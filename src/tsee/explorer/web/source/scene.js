@@ -231,10 +231,17 @@ export class Scene {
     return Math.abs(this.camera.view[0] / scale - 1) < 0.02 && Math.hypot(across, down) < 4;
   }
 
-  // Shows the map around a position in map coordinates.
-  lookFrom(x, y, zoom) {
+  // How much of the map fits the shorter side of the window, in its own units.
+  get span() {
+    return ((Math.min(this.width, this.height) / this.unit) * this.extent) / 2;
+  }
+
+  // Shows the map around a position, both in map coordinates.
+  lookFrom(x, y, span) {
     const [left, top] = this.fromMap(x, y);
-    const height = 2 / (Math.min(MAX_ZOOM, Math.max(MIN_ZOOM, zoom)) * this.home);
+    const whole = 2 / this.home; // the height of the view at home
+    const wanted = ((2 * span) / this.extent) * Math.max(1, this.height / this.width);
+    const height = Math.min(whole / MIN_ZOOM, Math.max(whole / MAX_ZOOM, wanted));
     const width = (height * this.width) / this.height;
     return this.plot.zoomToArea({ x: left - width / 2, y: top - height / 2, width, height });
   }

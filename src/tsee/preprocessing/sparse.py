@@ -1,0 +1,52 @@
+"""Statistics and projections of sparse rows, whose zeros are never written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["deviations", "mean_parts", "projected", "square_sums"]
+
+
+def _parts(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The columns and the values that a CSR matrix stores."""
+    n = int(X.indptr[-1])
+    return X.indices[:n], X.data[:n].astype(np.float64)
+
+
+def mean_parts(X: Any, n_rows: int) -> np.ndarray:
+    """The sum of each column over ``n_rows``, each value divided first."""
+    columns, values = _parts(X)
+    return np.bincount(columns, values / n_rows, X.shape[1])
+
+
+def deviations(X: Any, mean: np.ndarray) -> tuple[np.ndarray, int, int]:
+    """The largest absolute deviation from the mean in each column, and the row and column of the largest of all."""
+    columns, values = _parts(X)
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    with np.errstate(over="ignore"):  # the caller refuses it
+        apart = np.abs(values - mean[columns])
+    by_feature = np.where(np.bincount(columns, minlength=X.shape[1]) < X.shape[0], np.abs(mean), 0.0)
+    np.maximum.at(by_feature, columns, apart)
+    column = int(by_feature.argmax())
+    here = columns == column
+    if (apart[here] == by_feature[column]).any():
+        return by_feature, int(rows[here][apart[here].argmax()]), column
+    return by_feature, int(np.setdiff1d(np.arange(X.shape[0]), rows[here])[0]), column
+
+
+def square_sums(X: Any, mean: np.ndarray, divisor: Any) -> np.ndarray:
+    r"""The sums of :math:`((x - \mu) / d)^2` over the rows, for each column."""
+    columns, values = _parts(X)
+    middle, divisor = mean / divisor, np.broadcast_to(divisor, mean.shape)
+    excess = np.square(values / divisor[columns] - middle[columns]) - np.square(middle[columns])
+    return np.bincount(columns, excess, X.shape[1]) + X.shape[0] * np.square(middle)
+
+
+def projected(block: Any, mean: np.ndarray, divisor: Any, basis: np.ndarray) -> Tensor:
+    r"""The inputs :math:`B^T (x - \mu) / d` of sparse rows, float32. A row's do not depend on the other rows."""
+    scaled = basis / np.broadcast_to(divisor, mean.shape)[:, None]  # (features, inputs), float64
+    return torch.from_numpy((block @ scaled - mean @ scaled).astype(np.float32))

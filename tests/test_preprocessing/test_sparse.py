@@ -1,0 +1,87 @@
+"""Sparse rows whose zeros are never written out give what dense rows give."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+import tsee
+from tests.quick import quick
+from tsee.exceptions import RowError
+from tsee.metric import compared_rows, of_unit_length
+from tsee.preprocessing import Inputs, fit_preprocessing, principal, sparse
+
+RANDOM = np.random.default_rng(0)
+DENSE = np.where(RANDOM.random((400, 200)) < 0.1, RANDOM.normal(2, 1, (400, 200)), 0)
+DENSE[:, 7] = 3.5  # a constant column
+DENSE[:, 9] = 0
+DENSE[np.arange(400), RANDOM.integers(10, 200, 400)] += 1
+SPARSE = scipy.sparse.csr_matrix(DENSE)
+
+
+def with_duplicates(X):
+    """The same matrix, in which every value is stored as two halves."""
+    coo = X.tocoo()
+    parts = [np.concatenate([part, part]) for part in (coo.data / 2, coo.row, coo.col)]
+    order = np.argsort(parts[1], kind="stable")
+    data, row, column = (part[order] for part in parts)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=X.shape[0]))])
+    return scipy.sparse.csr_matrix((data, column, starts), shape=X.shape)
+
+
+def test_statistics():
+    mean = DENSE.mean(0)
+    np.testing.assert_allclose(sparse.mean_parts(SPARSE, 400), mean, rtol=1e-12)
+    apart, row, column = sparse.deviations(SPARSE, mean)
+    np.testing.assert_allclose(apart, np.abs(DENSE - mean).max(0), rtol=1e-12)
+    assert np.abs(DENSE - mean)[row, column] == apart.max() == apart[column]
+    divisor = 1 + np.arange(200) % 7
+    for unit in (2.5, divisor):
+        expected = np.square((DENSE - mean) / unit).sum(0)
+        np.testing.assert_allclose(sparse.square_sums(SPARSE, mean, unit), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_largest_deviation_may_be_a_zero():
+    X = scipy.sparse.csr_matrix(np.array([[5.0, 1.0], [5.0, 0.0], [0.0, 1.0], [5.0, 1.0]]))
+    apart, row, column = sparse.deviations(X, np.array([5.0, 1.0]))
+    assert (apart.tolist(), row, column) == ([5.0, 1.0], 2, 0)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "correlation"])
+@pytest.mark.parametrize("n_inputs", [None, 12])
+@pytest.mark.parametrize("most", [50, 3000], ids=["iterated", "covariance"])
+def test_inputs_of_sparse_rows(metric, n_inputs, most, monkeypatch):
+    monkeypatch.setattr(principal, "MAX_COVARIANCE", most)
+    found = []
+    for X in (DENSE, SPARSE):
+        fitted = fit_preprocessing(X, n_inputs, torch.Generator().manual_seed(0), metric=metric)
+        found.append(Inputs(X, fitted)[:])
+        # Of either kind, by the same preprocessing, and independent of the other rows.
+        torch.testing.assert_close(Inputs(DENSE, fitted)[:], Inputs(SPARSE, fitted)[:], atol=1e-5, rtol=1e-4)
+        assert torch.equal(Inputs(SPARSE[37:40], fitted)[1:2], Inputs(SPARSE, fitted)[38:39])
+    torch.testing.assert_close(*found, atol=2e-3, rtol=1e-3)
+
+
+def test_unit_length():
+    expected = compared_rows(DENSE, "cosine")
+    for X in (SPARSE, with_duplicates(SPARSE), SPARSE * 1e-200, SPARSE * 1e200):
+        before = X.copy()
+        np.testing.assert_allclose(of_unit_length(X).toarray(), expected, atol=1e-12)
+        assert (before != X).nnz == 0
+    assert of_unit_length(SPARSE.astype(np.float32)).dtype == np.float32
+    empty = SPARSE.copy()
+    empty.data[empty.indptr[5] : empty.indptr[6]] = 0
+    with pytest.raises(RowError, match="^Row 5 of X is all zeros, so it has no direction"):
+        of_unit_length(empty)
+
+
+def test_a_map_of_sparse_rows_by_cosine():
+    see = quick(tsee.DtSEE, metric="cosine", n_inputs=20).fit(SPARSE)
+    dense = see.transform(DENSE)
+    np.testing.assert_allclose(see.transform(SPARSE), dense, atol=1e-4 * np.ptp(dense))
+    np.testing.assert_array_equal(see.transform(SPARSE), see.embedding_)
+    np.testing.assert_array_equal(see.transform(SPARSE[7]), see.embedding_[7:8])
+    empty = scipy.sparse.vstack([SPARSE[:3], scipy.sparse.csr_matrix((1, 200))]).tocsr()
+    for call in (see.transform, quick(tsee.DtSEE, metric="cosine", n_inputs=20).fit):
+        with pytest.raises(RowError, match="^Row 3 of X is all zeros"):
+            call(empty)
