@@ -8,6 +8,10 @@ TORCH_INDEX ?=
 
 VENV := .venv
 PEERS := .venv-peers
+OLDEST := .venv-oldest
+# What depends on the versions: estimators, numbers, files, saved models, the command, figures and pages.
+OLDEST_TESTS ?= tests/test_estimators tests/test_data.py tests/test_numbers.py tests/test_files tests/test_persistence \
+  tests/test_metrics tests/test_plots tests/test_preprocessing tests/test_cli tests/test_public.py
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
@@ -17,10 +21,10 @@ export MPLBACKEND ?= Agg
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two pips must not install into one .venv at the same time
-.PHONY: help demo test lint format docs reproduce bench bench-quick clean
+.PHONY: help demo test test-oldest lint format docs package reproduce bench bench-quick clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  Options: PYTHON=python3.12, PYTEST_ARGS='-m \"not slow\"', EXPERIMENTS='knn maps', TORCH_INDEX=<url>"
 
@@ -33,6 +37,16 @@ CHROMIUM = command -v chromium || { [ "$$(id -u)" = 0 ] && apt-get -qq update &&
 test: lint  ## run ruff, mypy and all tests
 	@{ $(CHROMIUM); } >/dev/null 2>&1 || true
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --timeout=900 --numprocesses=auto --maxprocesses=8 $(PYTEST_ARGS)
+
+# Lower bounds only of what tsee imports; pandas and anndata, which the tests use, in the first versions for that numpy.
+test-oldest:  ## run the tests with the lowest versions that pyproject.toml allows
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(PYTHON) packaging/oldest.py > $(OLDEST)/requirements.txt
+	$(OLDEST)/bin/python -m pip install --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
+	  --requirement $(OLDEST)/requirements.txt "setuptools>=77" wheel pytest pytest-timeout pytest-xdist pandas anndata ipykernel nbclient
+	$(OLDEST)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest --timeout=900 --numprocesses=auto --maxprocesses=8 \
+	  -m "not slow" $(OLDEST_TESTS) $(PYTEST_ARGS)
 
 lint: $(VENV)/.test  ## run ruff and mypy only
 	$(BIN)/ruff check .
@@ -47,6 +61,10 @@ format: $(VENV)/.test  ## format the code with ruff
 docs: $(VENV)/.test  ## build the documentation into the folder site; open site/index.html
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs docs site
 
+package: $(VENV)/.test  ## build the wheel and the sdist into the folder dist
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+
 reproduce: $(VENV)/.test  ## run the paper's experiments (hours) and write docs/reproduction.md
 	$(BIN)/python -m reproduction $(EXPERIMENTS) report
 
@@ -58,7 +76,7 @@ bench-quick: $(VENV)/.test  ## check in two minutes that nothing became slower
 	$(BIN)/python benchmarks/quick.py
 
 clean:  ## remove .venv, caches and build products
-	rm -rf $(VENV) $(PEERS) build dist site docs/reference src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(PEERS) $(OLDEST) build dist site docs/reference src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find src tests benchmarks reproduction docs -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Stamp files, each of which depends on the one before it: the environment; torch, alone and first, so that

@@ -7,12 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from click.testing import CliRunner
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import kneighbors_graph
 
 import tsee
 from tsee import DtSEE, HotSNE, batches
 from tsee.anndata import embed, place
+from tsee.cli import main
 
 QUICK = dict(max_epochs=1, hidden_layers=(16,), refinement=0, perplexity=5)
 GENES = [f"gene{i}" for i in range(60)]
@@ -59,14 +61,70 @@ def test_writes_the_map_and_the_parameters_and_returns_the_model(cells, counts):
     assert list(see.feature_names_in_) == GENES
 
 
-@pytest.mark.parametrize("n_variables, with_pca, taken", [(60, True, "X_pca"), (60, False, "X"), (50, True, "X")])
-def test_which_representation_is_taken(cells, counts, n_variables, with_pca, taken):
-    X, pca = counts[:, :n_variables], np.random.default_rng(1).normal(size=(120, 4))
-    data = cells(X, obsm={"X_pca": pca} if with_pca else {})
-    see = embed(data, **QUICK)
+@pytest.mark.parametrize("use_rep", [None, "X", "X_pca"])
+def test_which_representation_is_taken(cells, counts, use_rep):
+    """X, unless another is asked for: as `tsee fit` does with the file."""
+    pca = np.random.default_rng(1).normal(size=(120, 4))
+    data = cells(obsm={"X_pca": pca})
+    see = embed(data, use_rep=use_rep, **QUICK)
+    taken = use_rep or "X"
     assert data.uns["tsee"]["params"]["use_rep"] == taken
-    np.testing.assert_array_equal(data.obsm["X_tsee"], map_of(X if taken == "X" else pca))
+    np.testing.assert_array_equal(data.obsm["X_tsee"], map_of(counts if taken == "X" else pca))
     assert hasattr(see, "feature_names_in_") == (taken == "X")
+
+
+def test_the_default_is_that_of_the_command(cells, tmp_path):
+    data = cells(obsm={"X_pca": np.random.default_rng(1).normal(size=(120, 4))})
+    data.write_h5ad(tmp_path / "cells.h5ad")
+    embed(data, **QUICK)
+    options = ["--max-epochs", "1", "--hidden-layers", "16", "--refinement", "0", "--perplexity", "5"]
+    command = ["fit", str(tmp_path / "cells.h5ad"), "-o", str(tmp_path / "model"), "--random-state", "0", *options]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(tsee.load(tmp_path / "model").embedding_, data.obsm["X_tsee"])
+
+
+def test_a_copy(cells):
+    data = cells()
+    see, written = embed(data, copy=True, **QUICK)
+    assert (list(data.obsm), list(data.uns)) == ([], [])
+    np.testing.assert_array_equal(written.obsm["X_tsee"], see.embedding_)
+    assert written.uns["tsee"]["params"]["use_rep"] == "X"
+    placed = place(data, see, key_added="X_again", copy=True)
+    assert (list(data.obsm), list(placed.obsm)) == ([], ["X_again"])
+    assert place(data, see) is None
+    np.testing.assert_array_equal(data.obsm["X_tsee"], placed.obsm["X_again"])
+
+
+def projected(cells, counts, loadings, genes=GENES, **more):
+    """Cells as after scanpy.pp.pca."""
+    data = cells(counts, genes=genes, **more)
+    data.varm["PCs"] = loadings
+    data.obsm["X_pca"] = counts @ loadings
+    return data
+
+
+def test_new_cells_of_another_pca_are_refused(cells, counts, tmp_path):
+    one, other = np.random.default_rng(1).normal(size=(2, 60, 4))
+    one[7] = 0  # a gene that the PCA left out
+    old = projected(cells, counts[:100], one)
+    see = embed(old, use_rep="X_pca", **QUICK)
+    see.save(tmp_path / "model")
+    see = tsee.load(tmp_path / "model")
+    new = projected(cells, counts[100:], one)
+    place(new, see)
+    np.testing.assert_array_equal(new.obsm["X_tsee"], see.transform(counts[100:] @ one))
+    # The genes in another order and without the one that was left out; numbers in single precision.
+    order = np.random.default_rng(2).permutation([gene for gene in range(60) if gene != 7])
+    names = [GENES[gene] for gene in order]
+    place(projected(cells, counts[100:, order], one[order].astype(np.float32), names), see)
+    foreign = projected(cells, counts[100:], other)
+    with pytest.raises(ValueError, match=r"'X_pca' comes from another PCA than the data.*scanpy.tl.ingest"):
+        place(foreign, see)
+    assert "X_tsee" not in foreign.obsm
+    del new.varm["PCs"]
+    with pytest.warns(tsee.DataWarning, match="varm has no loadings of 'X_pca'"):
+        place(new, see)
 
 
 def test_the_representation_that_is_asked_for(cells, counts):
@@ -123,7 +181,7 @@ def test_backed(anndata, cells, counts, form, mode, tmp_path):
 
 def test_roundtrip(anndata, cells, tmp_path):
     data = cells(obsm={"X_pca": np.random.default_rng(1).normal(size=(120, 4))})
-    embed(data, **QUICK)
+    embed(data, use_rep="X_pca", **QUICK)
     embed(data, use_rep="X", method="hot-see", key_added="X_x", max_epochs=1, n_factors=10, n_hidden=8, perplexity=5)
     data.write_h5ad(tmp_path / "cells.h5ad")
     back = anndata.read_h5ad(tmp_path / "cells.h5ad")
@@ -183,7 +241,7 @@ def test_cells_with_genes_of_one_name_can_be_mapped(cells, counts):
 
 def test_new_cells_of_a_model_of_principal_components(cells, counts):
     pca = np.random.default_rng(1).normal(size=(120, 4))
-    see = embed(cells(counts[:100], obsm={"X_pca": pca[:100]}), **QUICK)
+    see = embed(cells(counts[:100], obsm={"X_pca": pca[:100]}), use_rep="X_pca", **QUICK)
     new = cells(counts[100:], obsm={"X_pca": pca[100:], "X_other": pca[100:, :3]})
     place(new, see)
     np.testing.assert_array_equal(new.obsm["X_tsee"], see.transform(pca[100:]))

@@ -139,7 +139,7 @@ def test_another_number_of_features_is_refused(X, tmp_path):
 def test_a_value_that_is_not_finite_is_named_with_its_file(X, tmp_path):
     X = X.copy()
     X[1500, 7] = np.nan
-    with pytest.raises(DataFileError, match=r"rows\.npy' holds NaN in row 1501, column 8"):
+    with pytest.raises(DataFileError, match=r"rows\.npy' holds NaN in row 1500, column 7"):
         quick().fit(saved(X, tmp_path))
 
 

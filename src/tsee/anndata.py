@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import copy
+import hashlib
+from copy import copy as shallow_copy
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -12,16 +13,16 @@ import numpy as np
 
 from tsee.data.numbers import as_numbers
 from tsee.estimators import METHODS
+from tsee.exceptions import DataWarning, warn
 from tsee.files.errors import listed
 from tsee.files.h5ad import rows_of
 from tsee.files.rows import ChosenColumns, Rows
 from tsee.fitted import fitted_map
-from tsee.metric import compares_features
 from tsee.values import plain
 
 __all__ = ["embed", "place"]
 
-# As in scanpy: with at most this many variables, X itself is small enough.
+# Unless it is told otherwise, scanpy looks for neighbors in X_pca if there are more variables than this.
 MAX_VARIABLES = 50
 
 
@@ -32,6 +33,7 @@ def embed(
     method: str = "dt-see",
     key_added: str | None = None,
     neighbors_key: str | None = None,
+    copy: bool = False,
     random_state: int | np.random.RandomState | None = 0,
     **parameters: Any,
 ) -> Any:
@@ -46,10 +48,10 @@ def embed(
     adata : AnnData
         The data; ``adata.X`` may be dense, sparse, or on disk (``backed``).
     use_rep : str, optional
-        What to map: ``"X"`` or a key of ``adata.obsm``. By default X if it has at most 50 variables or if the metric
-        compares these themselves ("manhattan", "hamming", "jaccard"), otherwise ``"X_pca"`` if it is there, otherwise
-        X, whose principal components the model finds itself (``n_inputs``). A model of X remembers the names of the
-        variables, and places new observations without a PCA made elsewhere.
+        What to map: ``"X"``, the default as in ``tsee fit cells.h5ad``, or a key of ``adata.obsm`` such as ``"X_pca"``.
+        Of X the model finds the principal components itself (``n_inputs``), remembers the names of the variables, and
+        places new observations without a PCA made elsewhere. New observations for a model of ``"X_pca"`` need the same
+        PCA: the model remembers a checksum of its loadings, ``adata.varm["PCs"]``.
     method : {"dt-see", "hot-see", "pt-sne", "hot-sne"}
         Which of `DtSEE`, `HotSEE`, `PtSNE` and `HotSNE` to fit.
     key_added : str, optional
@@ -58,6 +60,8 @@ def embed(
         The key in ``uns`` of neighbors that the map is to keep, ``"neighbors"`` for those that ``scanpy.pp.neighbors``
         finds; their distances are in ``adata.obsp``. For "dt-see" and "hot-see". Unless ``use_rep`` is given, it is the
         one that the neighbors were found in. By default the model finds neighbors itself.
+    copy : bool
+        Leave adata as it is, write to a copy of it, and return that copy, too.
     random_state : int, RandomState or None
         The same number gives the same map.
     **parameters
@@ -66,7 +70,7 @@ def embed(
     Returns
     -------
     DtSEE, HotSEE, PtSNE or HotSNE
-        The fitted model.
+        The fitted model; with ``copy=True``, the model and the copy of adata.
 
     Examples
     --------
@@ -96,22 +100,29 @@ def embed(
             raise ValueError(f"The 'neighbors_key' parameter is for the methods dt-see and hot-see, not for {method}.")
         given["neighbors"], found_in = _neighbors(adata, neighbors_key)
         use_rep = found_in if use_rep is None else use_rep
-    chosen = _choose(adata, use_rep, str(estimator.set_params(**parameters).metric))
+    estimator.set_params(**parameters)
+    chosen = _choose(adata, "X" if use_rep is None else use_rep)
     rows = _representation(adata, chosen)
     estimator.fit(rows, **given)
     positions = estimator.transform(rows) if estimator.map_.embedding is None else estimator.embedding_.copy()
     if chosen == "X" and adata.var_names.is_unique:
         estimator.adopt(replace(estimator.map_, feature_names=tuple(str(name) for name in adata.var_names)))
-    _write(adata, positions, _facts(estimator, chosen), key_added)
-    return estimator
+    elif chosen != "X":
+        estimator.adopt(replace(estimator.map_, loadings=_loadings(adata, chosen)))
+    written = adata.copy() if copy else adata
+    _write(written, positions, _facts(estimator, chosen), key_added)
+    return (estimator, written) if copy else estimator
 
 
-def place(adata: Any, model: Any, *, use_rep: str | None = None, key_added: str | None = None) -> None:
+def place(
+    adata: Any, model: Any, *, use_rep: str | None = None, key_added: str | None = None, copy: bool = False
+) -> Any:
     """Place the observations of an AnnData object on a map that exists.
 
     Writes to ``adata.obsm`` and ``adata.uns`` as `embed` does. For a model of X, the variables are found by their
     names, in any order and among any others. For a model of ``"X_pca"``, the ``"X_pca"`` of the new observations must
-    come from the PCA of the old ones (``scanpy.tl.ingest``, not ``scanpy.pp.pca``).
+    come from the PCA of the old ones (``scanpy.tl.ingest``, not ``scanpy.pp.pca``). Another PCA is refused by its
+    loadings, ``adata.varm["PCs"]``; if adata has none, a warning says that they could not be compared.
 
     Parameters
     ----------
@@ -121,9 +132,16 @@ def place(adata: Any, model: Any, *, use_rep: str | None = None, key_added: str 
         The fitted model: what `embed` returned, or what `tsee.load` read.
     use_rep : str, optional
         ``"X"`` or a key of ``adata.obsm``; by default X for a model that knows the names of its variables, otherwise
-        as in `embed`.
+        ``"X_pca"`` if it is as wide as the data of the model, otherwise X.
     key_added : str, optional
         The key in ``obsm`` and in ``uns``. By default ``"X_tsee"`` and ``"tsee"``.
+    copy : bool
+        Leave adata as it is, write to a copy of it, and return the copy.
+
+    Returns
+    -------
+    None or AnnData
+        The copy, if it was asked for.
 
     Examples
     --------
@@ -140,18 +158,25 @@ def place(adata: Any, model: Any, *, use_rep: str | None = None, key_added: str 
     _check_anndata(adata)
     fitted = fitted_map(model)
     names = fitted.feature_names
-    chosen = "X" if use_rep is None and names is not None else _choose(adata, use_rep, fitted.preprocessing.metric)
+    if use_rep is None:
+        projected = names is None and "X_pca" in adata.obsm and adata.obsm["X_pca"].shape[1] == fitted.n_features
+        use_rep = "X_pca" if projected else "X"
+    chosen = _choose(adata, use_rep)
     X = _representation(adata, chosen)
     if chosen == "X" and names is not None:
         X = _columns(X, _positions(adata, names))
         # The names have been compared; the matrix has none to compare again.
-        model = copy.copy(model).adopt(replace(model.map_, feature_names=None))
+        model = shallow_copy(model).adopt(replace(model.map_, feature_names=None))
     elif X.shape[1] != fitted.n_features:
         raise ValueError(
             f"{chosen!r} has {X.shape[1]} columns, but the model was fitted with {fitted.n_features}: pass the "
             f"'use_rep' that it was fitted with. adata has {_present(adata)}."
         )
-    _write(adata, np.asarray(model.transform(X)), _facts(model, chosen), key_added)
+    elif fitted.loadings is not None:
+        _compare_loadings(adata, chosen, fitted.loadings)
+    written = adata.copy() if copy else adata
+    _write(written, np.asarray(model.transform(X)), _facts(model, chosen), key_added)
+    return written if copy else None
 
 
 def _check_anndata(adata: Any) -> None:
@@ -172,17 +197,48 @@ def _neighbors(adata: Any, key: str) -> tuple[Any, str | None]:
             f"their distances in adata.obsp, as after scanpy.pp.neighbors(adata)."
         )
     chosen = found.get("params", {}).get("use_rep")
+    if chosen is None and len(adata.var_names) > MAX_VARIABLES:
+        chosen = "X_pca"
     return adata.obsp[distances], chosen if chosen == "X" or chosen in adata.obsm else None
 
 
-def _choose(adata: Any, use_rep: str | None, metric: str) -> str:
-    """Which representation to take, by scanpy's rule; X if the features themselves are compared."""
-    if use_rep is None:
-        projected = len(adata.var_names) > MAX_VARIABLES and not compares_features(metric)
-        use_rep = "X_pca" if projected and "X_pca" in adata.obsm else "X"
+def _choose(adata: Any, use_rep: str) -> str:
     if use_rep in adata.obsm or (use_rep == "X" and adata.X is not None):
         return use_rep
     raise ValueError(f"The 'use_rep' parameter is {use_rep!r}, which adata does not have. It has {_present(adata)}.")
+
+
+def _loadings(adata: Any, chosen: str) -> str | None:
+    """A checksum of the PCA that made an entry of obsm, the same in whatever order the variables are.
+
+    scanpy keeps the loadings in varm, under "PCs" or under the name of the entry. Variables that it left out have
+    loadings of 0, and may be missing elsewhere.
+    """
+    loadings = getattr(adata, "varm", {}).get("PCs" if chosen == "X_pca" else chosen)
+    if loadings is None:
+        return None
+    values = np.ascontiguousarray(np.asarray(loadings), dtype="<f4")
+    digest = hashlib.sha256()
+    for name, row in sorted(zip(map(str, adata.var_names), values, strict=True), key=lambda item: item[0]):
+        if row.any():
+            digest.update(name.encode() + b"\0" + row.tobytes())
+    return digest.hexdigest()
+
+
+def _compare_loadings(adata: Any, chosen: str, known: str) -> None:
+    found = _loadings(adata, chosen)
+    project = "project the new observations with the loadings of the old ones (scanpy.tl.ingest), or fit the model of X"
+    if found is None:
+        warn(
+            f"adata.varm has no loadings of {chosen!r}, so that they could not be compared with those of the model: if "
+            f"{chosen!r} comes from another PCA, positions mean nothing; {project}.",
+            DataWarning,
+        )
+    elif found != known:
+        raise ValueError(
+            f"{chosen!r} comes from another PCA than the data of the model (their loadings in adata.varm differ), so "
+            f"positions would mean nothing: {project}."
+        )
 
 
 def _present(adata: Any) -> str:

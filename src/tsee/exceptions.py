@@ -39,7 +39,7 @@ class TrainingWarning(UserWarning):
 class DataFileError(ValueError):
     """A data file cannot be read or written; one sentence says where, why and what to do.
 
-    Rows are counted from 1, without the header, and so are columns that have no name.
+    Rows are counted from 0, without the header, and so are columns that have no name.
     """
 
 

@@ -72,6 +72,8 @@ class FittedMap:
         The rows of each version of the map: of ``fit``, then of each update. Exemplars are numbered over all of them.
     updates : tuple of Update
         What each update did.
+    loadings : str or None
+        A checksum of the PCA that made the rows, if `tsee.anndata` knows it: it made those of new cells, too.
 
     Examples
     --------
@@ -100,6 +102,7 @@ class FittedMap:
     table: TableEncoder | None = None
     row_counts: tuple[int, ...] = ()
     updates: tuple[Update, ...] = ()
+    loadings: str | None = None
 
     def __sklearn_clone__(self) -> FittedMap:  # it never changes, and a parameter may be one
         return self
@@ -227,6 +230,7 @@ class FittedMap:
             "history": self.history.described(),
             "row_counts": list(self.row_counts),
             "updates": [update.described() for update in self.updates],
+            "loadings": self.loadings,
         }
         if self.table is not None:
             description["table"] = self.table.to_json()
@@ -284,16 +288,11 @@ class FittedMap:
         metric = description.get("metric", "euclidean")  # a model that was saved before there was a choice
         exemplars = reference = None
         if "exemplars.inputs" in tensors:
-            exemplars = Exemplars(
-                tensors["exemplars.inputs"],
-                tensors.get("exemplars.indices"),
-                tensors["exemplars.positions"],
-                metric_of(metric),
-            )
+            inputs, positions = tensors["exemplars.inputs"], tensors["exemplars.positions"]
+            exemplars = Exemplars(inputs, tensors.get("exemplars.indices"), positions, metric_of(metric))
             reference = NoveltyReference(tensors["novelty.distances"], tensors["novelty.subsample_distances"])
         names = description["feature_names"]
-        # A model that was saved before there were updates does not count its rows.
-        counts = description.get("row_counts", [counted_rows(tensors)])
+        counts = description.get("row_counts", [counted_rows(tensors)])  # a model from before there were updates
         return cls(
             method=description["method"],
             n_components=int(description["n_components"]),
@@ -316,6 +315,7 @@ class FittedMap:
             history=History.restored(description["history"]),
             row_counts=tuple(counts),
             updates=tuple(Update(**update) for update in description.get("updates", [])),
+            loadings=description.get("loadings"),
         )
 
     def _check(self, X: Any) -> Any:

@@ -27,13 +27,25 @@ def free_memory(machine: Path = Path("/proc/meminfo"), groups: Path = GROUPS) ->
     >>> free_memory() > 0
     True
     """
-    free = [_of_machine(machine)]
+    free = [_of_machine(machine), *_of_process()]
     for limit, used in LIMITS:
         try:
             free.append(int((groups / limit).read_text()) - int((groups / used).read_text()))
         except (OSError, ValueError):  # there is no such file, or no limit ("max")
             continue
     return max(0, min(free))
+
+
+def _of_process() -> list[int]:
+    """What is left of the limit on this process's addresses (``ulimit -v``), if there is one."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError):  # not Linux
+        return []
+    return [] if limit == resource.RLIM_INFINITY else [limit - used]
 
 
 def _of_machine(machine: Path) -> int:

@@ -194,8 +194,8 @@ def test_an_unusable_device(run, folder, tmp_path):
 
 TABLE = "a,b\n" + "1,2\n" * 30
 BAD = {
-    "ragged.csv": (TABLE + "1,2,3\n", "row 31 (line 32) has 3 fields where the header has 2"),
-    "text.csv": (TABLE + "1,two\n", "row 31 (line 32), column 'b': 'two' is not a number"),
+    "ragged.csv": (TABLE + "1,2,3\n", "row 30 (line 32) has 3 fields where the header has 2"),
+    "text.csv": (TABLE + "1,two\n", "row 30 (line 32), column 'b': 'two' is not a number"),
     "empty.csv": ("a,b\n", "has no rows of data"),
     "sheet.xlsx": ("PK", "is an Excel workbook: save the sheet as CSV"),
 }
@@ -224,7 +224,7 @@ def test_nan_in_an_array(run, tmp_path, quick):
     array[40, 2] = np.nan
     np.save(tmp_path / "a.npy", array)
     result = run("fit", tmp_path / "a.npy", "-o", tmp_path / "model", *quick, code=1)
-    assert "a.npy' holds NaN in row 41, column 3: fill it in" in result.stderr
+    assert "a.npy' holds NaN in row 40, column 2: fill it in" in result.stderr
 
 
 def test_an_unknown_label(run, folder, tmp_path):

@@ -38,7 +38,7 @@ def test_a_row_that_cannot_be_compared_is_named_with_its_file(run, tmp_path, bit
     bad[7, 3] = 2.5
     np.save(tmp_path / "bad.npy", bad)
     told = run("transform", tmp_path / "model", tmp_path / "bad.npy", "-o", tmp_path / "map.npy", code=1).stderr
-    assert "bad.npy', row 8 holds 2.5 in column 3" in told
+    assert "bad.npy', row 7 holds 2.5 in column 3" in told
     told = run("fit", tmp_path / "bad.npy", "--metric", "jaccard", "-o", tmp_path / "other", *quick, code=1).stderr
     assert "Row 7 of X holds 2.5 in column 3" in told
 

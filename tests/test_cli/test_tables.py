@@ -25,7 +25,7 @@ def test_a_table_with_words_and_gaps(run, tmp_path, quick):
     failed = run("transform", tmp_path / "model", tmp_path / "other.csv", "-o", tmp_path / "x.csv", code=1)
     assert "lacks columns that the model was fitted with: 'visits'" in failed.stderr
     refused = run("fit", tmp_path / "table.csv", "--missing", "error", "-o", tmp_path / "none", *quick, code=1)
-    assert "row 1 (line 2), column 'visits': the value is missing" in refused.stderr
+    assert "row 0 (line 2), column 'visits': the value is missing" in refused.stderr
     for wrong in (["--weight", "age"], ["--numeric", "age", "--categorical", "age"], []):
         run("fit", tmp_path / "table.csv", *wrong, *([] if not wrong else ["-o", tmp_path / "none"]), code=2)
 

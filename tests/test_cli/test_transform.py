@@ -110,9 +110,9 @@ def test_a_failure_leaves_the_old_map(run, write, flowers, model, tmp_path, monk
     far.loc[70, "height"] = np.float32(-3e38)
     path = write(tmp_path / "far.parquet", far)
     result = run("transform", model, path, "-o", out, code=1)
-    assert f"'{path}', row 71 is too far from the data of fit to be placed: check its values." in result.stderr
+    assert f"'{path}', row 70 is too far from the data of fit to be placed: check its values." in result.stderr
     path = write(tmp_path / "nan.parquet", flowers.assign(width=flowers["width"].where(flowers.index != 80)))
-    assert "row 81, column 'width'" in run("transform", model, path, "-o", out, code=1).stderr
+    assert "row 80, column 'width'" in run("transform", model, path, "-o", out, code=1).stderr
 
     def fails(error):
         def write(self, kept, positions):

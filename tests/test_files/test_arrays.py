@@ -120,10 +120,10 @@ def test_bad_arrays(tmp_path, numbers, name, refused):
     holed = numbers.copy()
     holed[70, 3] = np.nan
     write(holed)
-    refused(path, "NaN in row 71, column 4: fill it in")
+    refused(path, "NaN in row 70, column 3: fill it in")
     holed[70, 3] = -np.inf
     write(holed)
-    refused(path, "infinity in row 71, column 4: replace it with a finite number, remove that row, or drop the column.")
+    refused(path, "infinity in row 70, column 3: replace it with a finite number, remove that row, or drop the column.")
     write(numbers[:, 0])
     refused(path, "shape (500,), but rows and columns are needed")
     write(numbers[:0])
@@ -161,12 +161,12 @@ def test_damaged_sparse_matrix(tmp_path, refused):
     matrix = scipy.sparse.random(300, 40, 0.1, format="csr", dtype=np.float32, random_state=0)
     matrix.indices[50] = 4000
     scipy.sparse.save_npz(tmp_path / "a.npz", matrix)
-    refused(tmp_path / "a.npz", "damaged sparse matrix (rows 1 to 64)")
+    refused(tmp_path / "a.npz", "damaged sparse matrix (rows 0 to 63)")
     matrix.indices[50] = 4
     matrix.data[50] = np.nan
     row = int(np.searchsorted(matrix.indptr, 50, side="right"))
     scipy.sparse.save_npz(tmp_path / "a.npz", matrix)
-    refused(tmp_path / "a.npz", f"NaN in row {row}, column 5")
+    refused(tmp_path / "a.npz", f"NaN in row {row - 1}, column 4")
 
 
 def test_a_store_too_wide_for_the_memory(tmp_path, refused):

@@ -65,7 +65,7 @@ def test_a_later_point_is_refused(tmp_path, parser, frame, monkeypatch, name, va
     lines[250] = f"0,5;{value};0,5;3"
     path = write(tmp_path / name, "\n".join(lines))
     advice = "the file has decimal commas. Write this one with a comma, too" if value == "1.234" else "correct it"
-    refused(path, f"row 250 (line 251), column 'y': '{value}' is not a number: {advice}")
+    refused(path, f"row 249 (line 251), column 'y': '{value}' is not a number: {advice}")
     assert len(open_table(path, drop=["y"])) == 300
     assert open_table(path, label="y").label[249] == value  # as text
 
@@ -79,8 +79,8 @@ def test_commas_and_points_in_the_first_rows(tmp_path, parser, refused):
         "Kept aside, not numeric: 'x'.",
     ]
     mixed = "'1,5' is not a number: the file mixes decimal commas and decimal points. Write all numbers with a point."
-    refused(path, f"row 1 (line 2), column 'x': {mixed}", columns=["x", "y"])
-    refused(write(path, "x;y\n1.5;2.5\n2.5;2.5\n1,5;2.5\n"), f"row 3 (line 4), column 'x': {mixed}")
+    refused(path, f"row 0 (line 2), column 'x': {mixed}", columns=["x", "y"])
+    refused(write(path, "x;y\n1.5;2.5\n2.5;2.5\n1,5;2.5\n"), f"row 2 (line 4), column 'x': {mixed}")
     assert open_table(path, drop=["x"]).notes == []
 
 

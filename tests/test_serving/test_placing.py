@@ -67,11 +67,11 @@ def test_a_failure_leaves_the_old_map_and_names_the_row(frame, see, write, tmp_p
     path = write(tmp_path / "far.parquet", far)
     with (
         open_matching(see, path) as table,
-        pytest.raises(DataFileError, match=rf"'{path}', row 51 is too far from the data of fit to be placed"),
+        pytest.raises(DataFileError, match=rf"'{path}', row 50 is too far from the data of fit to be placed"),
     ):
         place_table(see, table, out)
     path = write(tmp_path / "nan.parquet", frame.assign(b=frame["b"].where(frame.index != 40)))
-    with pytest.raises(DataFileError, match="row 41, column 'b'"), open_matching(see, path) as table:
+    with pytest.raises(DataFileError, match="row 40, column 'b'"), open_matching(see, path) as table:
         place_table(see, table, out)
     assert out.read_text() == "old"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["far.parquet", "map.csv", "nan.parquet"]

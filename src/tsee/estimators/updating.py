@@ -85,9 +85,9 @@ class Updated:
     def update(self: Any, X: Any, *, hold: float = 1.0, forget: Any = None) -> Any:
         """A new fitted estimator whose map also has new rows; this one stays as it is.
 
-        New rows become exemplars, up to ``n_exemplars`` of them in all (or 65,536); when there is no more room, only
-        rows of a new kind still do, in proportion, and the others are placed. Rows of a kind that the map has
-        start where they would be placed. Rows of a new kind find free room near what they are most like. Then exact
+        New rows become exemplars, up to ``n_exemplars`` of them in all, or as many as ``fit`` would take. When there is
+        no more room, only rows of a new kind still do, in proportion, and the others are placed. Rows of a kind that
+        the map has start where they would be placed. Rows of a new kind find free room near what they are most like. Then exact
         forces settle all of them among the old exemplars. The network learns the new positions, and old ones again.
         Of the old data, only the exemplars in the model are needed.
 
@@ -266,8 +266,9 @@ class Updated:
         """The new rows that become exemplars. A collective."""
         old = base.exemplars
         assert old is not None
-        limit = self._most_points
-        share = min(1.0, limit / (sum(base.row_counts) + n_new))
+        n_rows = sum(base.row_counts) + n_new
+        limit = self._most_points(n_rows, inputs.shape[1], plan)
+        share = min(1.0, limit / n_rows)
         numbers = choose_points(n_new, max(1, math.ceil(share * n_new)), plan.generator)
         outside = Outside(rows, base.preprocessing)
 

@@ -254,19 +254,19 @@ class ParquetRows(Rows):
         if lengths is not None and (lengths != feature.width).any():
             row = int(np.argmax(lengths != feature.width))
             raise DataFileError(
-                f"{self.source!r}, row {start + row + 1}: the list in column {feature.name!r} has {lengths[row]} "
+                f"{self.source!r}, row {start + row}: the list in column {feature.name!r} has {lengths[row]} "
                 f"values, but the first has {feature.width}: make all lists equally long, or drop the column."
             )
         values = column.flatten()
         if values.null_count:
             row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) // max(1, feature.width)
-            raise self._missing(start + row + 1, feature.name)
+            raise self._missing(start + row, feature.name)
         return _to_numpy(values).reshape(len(column), feature.width)
 
     def _check_no_null(self, column: Any, feature: _Feature, start: int) -> None:
         if column.null_count:
             row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            raise self._missing(start + row + 1, feature.name)
+            raise self._missing(start + row, feature.name)
 
     def _missing(self, row: int, name: str) -> DataFileError:
         return NotAMatrixError(

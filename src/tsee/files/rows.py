@@ -90,10 +90,10 @@ class Rows:
         if found is None:
             return
         row, column, what = found
-        name = repr(self.names[column]) if self.names is not None else str(column + 1)
+        name = repr(self.names[column]) if self.names is not None else str(column)
         advice = "fill it in" if what == "NaN" else "replace it with a finite number"
         raise DataFileError(
-            f"{self.source!r} holds {what} in row {start + row + 1}, column {name}: {advice}, remove that row, "
+            f"{self.source!r} holds {what} in row {start + row}, column {name}: {advice}, remove that row, "
             "or drop the column."
         )
 
@@ -252,7 +252,7 @@ class SparseRows(Rows):
 
     def _damaged(self, start: int, stop: int, what: str) -> DataFileError:
         return DataFileError(
-            f"{self.source!r} holds a damaged sparse matrix (rows {start + 1} to {stop}): {what}. Write it again."
+            f"{self.source!r} holds a damaged sparse matrix (rows {start} to {stop - 1}): {what}. Write it again."
         )
 
 

@@ -167,7 +167,7 @@ class _PlainFile:
         for record, line in itertools.islice(self._records(), _n_rows(fields, self.names)):
             if len(record) != width:
                 raise DataFileError(
-                    f"{str(self.path)!r}, row {block.start + len(block.rows) + 1} (line {line}) has {len(record)} "
+                    f"{str(self.path)!r}, row {block.start + len(block.rows)} (line {line}) has {len(record)} "
                     f"fields where the {'first row' if self.headless else 'header'} has {width}: is a separator or a "
                     "quote missing? Correct that line."
                 )
@@ -335,7 +335,7 @@ def _check_fields(file: _PlainFile, block: _Block, positions: list[int]) -> None
             number = is_number(value, file.decimal)
             if number and math.isfinite(float(pointed(value, file.decimal))):
                 continue
-            where = f"{str(file.path)!r}, row {block.start + index + 1} (line {line}), column {file.names[position]!r}"
+            where = f"{str(file.path)!r}, row {block.start + index} (line {line}), column {file.names[position]!r}"
             if is_missing(value):
                 what = f" ({value.strip()!r})" if value.strip() else ""
                 raise NotAMatrixError(

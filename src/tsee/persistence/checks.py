@@ -24,8 +24,8 @@ __all__ = ["check_model"]
 
 KEYS = {"format", "format_version", "tsee_version", "parameters", "method", "n_components", "n_features"}
 KEYS |= {"feature_names", "network", "scale", "perplexity", "placement", "history", "checksum", "config_checksum"}
-# Models that were saved before there was a choice of metrics, or updates, do not have them.
-LATER_KEYS = {"metric", "row_counts", "updates"}
+# Models that were saved before there was a choice of metrics, or updates, or a known PCA, do not have them.
+LATER_KEYS = {"metric", "row_counts", "updates", "loadings"}
 KEYS |= LATER_KEYS
 
 # Each tensor besides the network's: its type and its shape. A size is the same wherever its name stands.
@@ -72,6 +72,7 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
     need(config["placement"] in PLACEMENTS, f"'placement' must be one of {PLACEMENTS}")
     _check_history(config["history"])
+    need(config.get("loadings") is None or is_text(config["loadings"]), "'loadings' must be text")
     table = {name: tensor for name, tensor in tensors.items() if name.startswith("table.")}
     need(("table" in config) == bool(table), "a table and its tensors belong together")
     if "table" in config:

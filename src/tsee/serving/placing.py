@@ -83,7 +83,7 @@ def _positions(fitted: FittedMap, values: Any, start: int, table: Table) -> np.n
     try:
         return fitted.place(values)
     except RowError as error:
-        raise DataFileError(f"{str(table.source)!r}, row {start + error.row + 1} {error.problem}") from error
+        raise DataFileError(f"{str(table.source)!r}, row {start + error.row} {error.problem}") from error
 
 
 def place_table(
