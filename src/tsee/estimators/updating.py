@@ -85,11 +85,11 @@ class Updated:
     def update(self: Any, X: Any, *, hold: float = 1.0, forget: Any = None) -> Any:
         """A new fitted estimator whose map also has new rows; this one stays as it is.
 
-        New rows become exemplars, up to ``n_exemplars`` of them in all, or as many as ``fit`` would take. When there is
-        no more room, only rows of a new kind still do, in proportion, and the others are placed. Rows of a kind that
-        the map has start where they would be placed. Rows of a new kind find free room near what they are most like. Then exact
-        forces settle all of them among the old exemplars. The network learns the new positions, and old ones again.
-        Of the old data, only the exemplars in the model are needed.
+        New rows become exemplars, up to ``n_exemplars`` of them in all, or as many as ``fit`` would take. When
+        there is no more room, only rows of a new kind still do, in proportion, and the others are placed. Rows
+        of a kind that the map has start where they would be placed. Rows of a new kind find free room near what
+        they are most like. Then exact forces settle all of them among the old exemplars. The network learns the
+        new positions, and old ones again. Of the old data, only the exemplars in the model are needed.
 
         The rows of all versions are numbered in order: ``embedding_`` has the old rows, then the new ones.
 
