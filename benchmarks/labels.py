@@ -100,7 +100,7 @@ def main() -> None:
                 found = tsee.metrics.knn_error(train, y, test, truth, k=5)[5]
                 wrong[method] = wrong.get(method, 0.0) + found * len(truth)
         total = sum(len(truth) for *_, truth in splits)
-        errors[name] = {method: round(100 * count / total, 2) for method, count in wrong.items()}
+        errors[name] = errors.get(name, {}) | {method: round(100 * count / total, 2) for method, count in wrong.items()}
         print(f"{arguments.data}, {name}: {errors[name]} ({time.perf_counter() - start:.0f} s)", flush=True)
         rows = [len(splits[0][0]), len(splits[0][2])]
         result = {

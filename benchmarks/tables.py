@@ -81,7 +81,7 @@ def one_hot(table: pd.DataFrame, train: np.ndarray) -> np.ndarray:
             known = values[train]
             part = ((values - known.mean()) / (known.std() or 1.0)).to_numpy(np.float64)[:, None]
         else:
-            part = pd.get_dummies(values).to_numpy(np.float64)
+            part = pd.get_dummies(values).to_numpy(np.float64, copy=True)
             part[values.isna().to_numpy()] = np.nan
         part = np.where(np.isnan(part), np.nanmean(part[train], 0), part)
         parts.append(part)
@@ -111,15 +111,19 @@ def umap_map(python: str, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarr
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peers", metavar="PYTHON", help="the interpreter that has umap-learn")
+    parser.add_argument("--only", choices=TABLES, action="append", help="some of the tables")
+    parser.add_argument("--gaps", type=float, action="append", help="some of the shares of removed cells")
     arguments = parser.parse_args()
-    result: dict[str, Any] = {"tsee": tsee.__version__, "tables": {}}
-    for name in TABLES:
+    result: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"tables": {}}
+    result["tsee"] = tsee.__version__
+    for name in arguments.only or TABLES:
         whole, y = load(name)
         order = np.random.default_rng(0).permutation(len(whole))
         test, train = np.sort(order[: len(order) * 3 // 10]), np.sort(order[len(order) * 3 // 10 :])
         near = nearest(gower(whole, test, train))
-        found = result["tables"][name] = {"rows of fit and held out": [len(train), len(test)]}
-        for share in GAPS:
+        found = result["tables"].setdefault(name, {})
+        found["rows of fit and held out"] = [len(train), len(test)]
+        for share in arguments.gaps or GAPS:
             table = without_cells(whole, share)
             see = tsee.DtSEE(max_epochs=1, random_state=0).fit(table.iloc[train])
             maps = {"tsee": (see.embedding_, see.transform(table.iloc[test]))}

@@ -2,8 +2,8 @@
 
     python benchmarks/text.py --peers .venv-peers/bin/python --folder rows
 
-The rows are docstrings of the Python packages that are installed beside tsee, read from their files, at most 1,000 of a
-package; the packages are the classes. tsee and umap-learn get the sparse matrix. openTSNE does not take sparse rows:
+The rows are docstrings of Python packages that are installed for tsee's tests, read from their files, at most 3,000 of
+a package; the packages are the classes. tsee and umap-learn get the sparse matrix. openTSNE does not take sparse rows:
 it gets 50 components of scikit-learn's TruncatedSVD, whose time counts. All have their defaults but for a seed. Each
 runs in its own process, one after the other. Neighbors are judged in all columns. Seconds are processor time. The
 result goes to benchmarks/results/text.json; docs/metrics.md shows it.
@@ -29,8 +29,10 @@ import scipy.sparse
 
 RESULT = Path(__file__).parent / "results" / "text.json"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+PACKAGES = ("numpy", "scipy", "sklearn", "pandas", "matplotlib", "polars", "dask", "anndata", "h5py", "PIL", "click")
+PACKAGES += ("zarr", "ray", "networkx", "sympy")
 # Docstrings of at least so many words, at most so many of a package and in all; packages with fewer are left out.
-WORDS, OF_PACKAGE, ROWS, LEAST = 20, 1000, 22_000, 50
+WORDS, OF_PACKAGE, ROWS, LEAST = 20, 3000, 22_000, 50
 HELD_OUT = 2000
 METHODS = ("tsee", "tsee, cosine", "umap-learn", "umap-learn, cosine", "openTSNE")
 # Words that fewer docstrings have are no columns.
@@ -60,7 +62,7 @@ def collect() -> tuple[list[str], np.ndarray]:
     texts, labels = [], []
     seen: set[str] = set()
     for folder in sorted(Path(sysconfig.get_paths()["purelib"]).iterdir()):
-        if not (folder / "__init__.py").exists():
+        if folder.name not in PACKAGES:
             continue
         found = [text for text in docstrings(folder) if len(text.split()) >= WORDS]
         found = sorted({text for text in found if text not in seen})
@@ -73,7 +75,7 @@ def collect() -> tuple[list[str], np.ndarray]:
     return [texts[i] for i in order], np.unique(labels, return_inverse=True)[1][order]
 
 
-def prepare(folder: Path) -> dict[str, int]:
+def prepare(folder: Path, n_rows: int) -> dict[str, int]:
     """Write the rows and their classes to a folder; the columns are known from the rows to fit."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -81,10 +83,11 @@ def prepare(folder: Path) -> dict[str, int]:
     model = TfidfVectorizer(min_df=LEAST_DOCUMENTS, stop_words="english", sublinear_tf=True, dtype=np.float32)
     train, test = model.fit_transform(texts[:-HELD_OUT]), model.transform(texts[-HELD_OUT:])
     known = np.diff(test.indptr) > 0, np.diff(train.indptr) > 0  # without any of the words there is no direction
-    scipy.sparse.save_npz(folder / "train.npz", train[known[1]])
-    scipy.sparse.save_npz(folder / "test.npz", test[known[0]])
-    np.savez(folder / "labels.npz", train=labels[:-HELD_OUT][known[1]], test=labels[-HELD_OUT:][known[0]])
-    return {"rows": int(known[1].sum()), "held out": int(known[0].sum()), "columns": train.shape[1],
+    train, test = train[known[1]][:n_rows], test[known[0]]
+    scipy.sparse.save_npz(folder / "train.npz", train)
+    scipy.sparse.save_npz(folder / "test.npz", test)
+    np.savez(folder / "labels.npz", train=labels[:-HELD_OUT][known[1]][:n_rows], test=labels[-HELD_OUT:][known[0]])
+    return {"rows": train.shape[0], "held out": test.shape[0], "columns": train.shape[1],
             "values per row": round(train.nnz / train.shape[0]), "classes": len(np.unique(labels))}  # fmt: skip
 
 
@@ -139,6 +142,7 @@ def main() -> None:
     parser.add_argument("--peers", default=sys.executable, help="the Python that has umap-learn and openTSNE")
     parser.add_argument("--run", metavar="METHOD", help="one run, in this process")
     parser.add_argument("--folder", type=Path, required=True, help="where rows and positions are kept; made if missing")
+    parser.add_argument("--rows", type=int, default=ROWS, help="fit at most so many rows")
     parser.add_argument("--only", nargs="*", metavar="METHOD", help="these methods; the others keep their results")
     given = parser.parse_args()
     if given.run:
@@ -146,7 +150,7 @@ def main() -> None:
     found: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     if not (given.folder / "data.json").exists():
         given.folder.mkdir(parents=True, exist_ok=True)
-        (given.folder / "data.json").write_text(json.dumps(prepare(given.folder)))
+        (given.folder / "data.json").write_text(json.dumps(prepare(given.folder, given.rows)))
     found["data"] = json.loads((given.folder / "data.json").read_text())
     print(found["data"], flush=True)
     for method in METHODS:

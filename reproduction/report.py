@@ -144,8 +144,8 @@ def _summary(catalog: Catalog, recipe: Records, faithful: Records) -> Iterator[s
         yield f"A number is *better* or *worse* if it differs by more than {tolerance:g} points. In the tables below,"
         yield "numbers that are better than the paper's are in bold."
     yield "*So far*: a time limit ended some of the runs while their loss still fell (their numbers have an asterisk,"
-    yield "and below each table stands how much it fell), or some are not done: more time may change it. The runs of a"
-    yield "claim should have the same limit. *Not run*: there are no results yet, or too few to judge by."
+    yield "and below each table stands how much it fell), or some are not done: more time may change it. The runs of an"
+    yield "experiment on the same data have the same limit. *Not run*: there are no results, or too few to judge by."
     yield ""
     yield from _counts(catalog)
     if reasons:

@@ -195,8 +195,8 @@ def _parts(growth: dict[str, Any]) -> list[str]:
         *lines,
         "",
         f"From 100,000 to 1,000,000 rows, each row adds {growth['memory, bytes per additional row']} bytes of memory.",
-        "The rest depends on the number of exemplars, at most 2,097,152: their neighbors, the search among them, and the",
-        "layout.",
+        "The rest depends on the number of exemplars, at most 2,097,152: their neighbors, the search among them, and",
+        "the layout.",
     ]
 
 

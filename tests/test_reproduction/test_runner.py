@@ -27,6 +27,19 @@ def test_every_run_of_the_paper_has_a_committed_result():
     assert all(runner.read_result(catalog, faithful[name]) is not None for name in found - set(runs))
 
 
+def test_committed_runs_that_are_compared_were_given_the_same_time():
+    catalog = read_catalog(FOLDER)
+    for experiment in catalog.experiments.values():
+        given = {}
+        for run in experiment.faithful:
+            result = runner.read_result(catalog, run)
+            if result is not None:
+                training = result["training"]
+                kind = (training["limit"], training.get("products", "float32"))
+                given.setdefault(run.settings["data"], set()).add(kind)
+        assert all(len(kinds) == 1 for kinds in given.values()), (experiment.name, given)
+
+
 def test_runs_are_kept_shared_and_resumed(folder, command, monkeypatch):
     done = []
     execute = runner._execute
