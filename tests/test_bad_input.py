@@ -76,6 +76,7 @@ BAD_PARAMETERS = {
     "jitter": [-0.1, "1"],
     "refinement": [-1, 1.5, None],
     "global_weight": [-0.1, 1.1, "0.5", None, np.nan],
+    "max_memory": [0, -1.0, "2 GiB", np.nan],
     "supervised": [-0.1, 1.1, "0.5", None, np.nan],
     "placement": ["neighbors", 1],
     "n_neighbors": [0, "10"],

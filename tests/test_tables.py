@@ -8,7 +8,7 @@ import pandas as pd
 import polars
 import pyarrow
 import pytest
-from quick import quick
+from tests.quick import quick
 
 import tsee
 from tsee import DtSEE
