@@ -78,6 +78,7 @@ BAD_PARAMETERS = {
     "global_weight": [-0.1, 1.1, "0.5", None, np.nan],
     "max_memory": [0, -1.0, "2 GiB", np.nan],
     "supervised": [-0.1, 1.1, "0.5", None, np.nan],
+    "start": [5, [1, 2]],
     "placement": ["neighbors", 1],
     "n_neighbors": [0, "10"],
     "n_noise": [0, None],

@@ -94,9 +94,9 @@ def test_decimal_commas_in_columns_without_names(digits, tmp_path, open_page):
     X, _, X_new, _ = digits
     see = tsee.DtSEE(max_epochs=2, random_state=0, placement="forward").fit(X)
     page = open_page(write_map_page(see, see.embedding_, tmp_path / "map.html"))
-    frame = pd.DataFrame(X_new / 4).assign(label=[f"row {i}" for i in range(len(X_new))])
+    frame = pd.DataFrame(X_new + 0.25).assign(label=[f"row {i}" for i in range(len(X_new))])
     page.drop(frame.to_csv(index=False, sep=";", decimal=","))
-    assert np.abs(page.placed() - see.transform(X_new / 4)).max() < 1e-3 * np.ptp(see.embedding_)
+    assert np.abs(page.placed() - see.transform(X_new + 0.25)).max() < 1e-3 * np.ptp(see.embedding_)
 
 
 def test_pasted_and_chosen(page_path, fitted, digits, tmp_path, open_page, feature_names):
