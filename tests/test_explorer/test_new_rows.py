@@ -86,7 +86,7 @@ def test_decimal_commas_and_points_in_one_file(page_path, open_page, as_csv):
     assert page.placed().startswith("'late.csv', row 19999 (line 20001), column 'pixel 0': '1.234' is not a number")
     page.drop("\n".join([*lines[:3], lines[-2]]), "early.csv")
     page.wait_for_function("document.querySelector('.said').textContent.includes('early.csv')")
-    assert page.placed().startswith("'early.csv', row 1 (line 2), column 'pixel 0': '0,5' is not a number")
+    assert page.placed().startswith("'early.csv', row 0 (line 2), column 'pixel 0': '0,5' is not a number")
     assert "mixes decimal commas and decimal points" in page.placed()
 
 
