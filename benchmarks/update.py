@@ -300,7 +300,6 @@ def main() -> None:
             found = results.setdefault("mnist, 10,000 rows", {})
             found["AlignedUMAP"] = aligned_umap(old, new, kinds)
             print(found["AlignedUMAP"], flush=True)
-            RESULT.write_text(json.dumps(results, indent=1) + "\n")
             found["ParametricUMAP, landmarks"] = parametric_umap(old, new, test, kinds)
         else:
             results[name] = compare(name, *halves(name))
