@@ -2,6 +2,7 @@
 
     TSEE_DATA=folder python benchmarks/update.py mnist fashion sentences pbmc   # halves, the second with new kinds
     TSEE_DATA=folder python benchmarks/update.py ten                            # ten updates of 5,000 rows of MNIST
+    TSEE_DATA=folder python benchmarks/update.py ten:1000                       # ten updates of 1,000 rows of MNIST
     TSEE_DATA=folder python benchmarks/update.py draw                           # the figure of these
     TSEE_DATA=folder python benchmarks/update.py small                          # 10,000 rows of MNIST, for the peers
     TSEE_DATA=folder peers/bin/python benchmarks/update.py peers                # AlignedUMAP, ParametricUMAP
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -102,7 +104,20 @@ def timed(function: Any) -> tuple[Any, float]:
     return result, round(time.process_time() - start, 2)
 
 
-def compare(old: Any, new: Any, test: Any, kinds: list[int]) -> dict[str, Any]:
+def kept(folder: Path, function: Any) -> tuple[Any, float]:
+    """A fitted estimator and its time, from a folder if they are there: a benchmark that was stopped goes on."""
+    import tsee
+
+    if (folder / "seconds.json").exists():
+        return tsee.load(folder / "model"), json.loads((folder / "seconds.json").read_text())
+    see, seconds = timed(function)
+    see.save(folder / "model")
+    (folder / "seconds.json").write_text(json.dumps(seconds))
+    print(folder, seconds, flush=True)
+    return see, seconds
+
+
+def compare(name: str, old: Any, new: Any, test: Any, kinds: list[int]) -> dict[str, Any]:
     """An update beside a fit of everything."""
     import torch
 
@@ -112,7 +127,8 @@ def compare(old: Any, new: Any, test: Any, kinds: list[int]) -> dict[str, Any]:
     (X_old, y_old), (X_new, y_new), (X_test, y_test) = old, new, test
     tsee.DtSEE(max_epochs=1, random_state=0).fit(X_old[:200])  # what is imported late
     y = np.concatenate([y_old, y_new])
-    see, fit_seconds = timed(lambda: tsee.DtSEE(random_state=0).fit(X_old))
+    models = Path(tempfile.gettempdir()) / "tsee-update" / name
+    see, fit_seconds = kept(models / "old", lambda: tsee.DtSEE(random_state=0).fit(X_old))
     before = see.embedding_.copy()
     known = ~np.isin(y_test, kinds)
     result: dict[str, Any] = {
@@ -126,7 +142,7 @@ def compare(old: Any, new: Any, test: Any, kinds: list[int]) -> dict[str, Any]:
         "fit of the old half s": fit_seconds,
     }
     for hold in (1.0, 0.1):
-        grown, seconds = timed(lambda hold=hold: see.update(X_new, hold=hold))
+        grown, seconds = kept(models / f"grown{hold:g}", lambda hold=hold: see.update(X_new, hold=hold))
         placed = grown.transform(X_test)
         held_out = moved(see.transform(X_test[known]), placed[known])
         result[f"update, hold={hold:g}"] = {
@@ -136,7 +152,8 @@ def compare(old: Any, new: Any, test: Any, kinds: list[int]) -> dict[str, Any]:
             "s": seconds,
             "new kind": grown.update_.n_new_kind,
         }
-    refit, seconds = timed(lambda: tsee.DtSEE(random_state=0).fit(np.concatenate([X_old, X_new])))
+    X = np.concatenate([X_old, X_new])
+    refit, seconds = kept(models / "everything", lambda: tsee.DtSEE(random_state=0).fit(X))
     result["fit of everything"] = {
         **moved(before, procrustes(before, refit.embedding_[: len(before)])),
         **errors(refit.embedding_, y, refit.transform(X_test), y_test, kinds),
@@ -202,8 +219,8 @@ def parametric_umap(old: Any, new: Any, test: Any, kinds: list[int]) -> dict[str
     }
 
 
-def ten() -> dict[str, Any]:
-    """Ten updates of 5,000 rows each, from 10,000 rows without the digit 2; 1 or 2 kinds are always known."""
+def ten(n_each: int) -> dict[str, Any]:
+    """Ten updates of so many rows each, from as many rows without the digit 2."""
     import torch
 
     import tsee
@@ -211,8 +228,8 @@ def ten() -> dict[str, Any]:
     torch.set_num_threads(1)
     (X_old, y_old), (X_new, y_new), (X_test, y_test), kinds = halves("mnist")
     X, y = np.concatenate([X_new, X_old]), np.concatenate([y_new, y_old])
-    without = np.flatnonzero(y != kinds[0])[:ROWS_EACH]
-    others = np.setdiff1d(np.arange(len(X)), without)[: TEN * ROWS_EACH]
+    without = np.flatnonzero(y != kinds[0])[:n_each]
+    others = np.setdiff1d(np.arange(len(X)), without)[: TEN * n_each]
     see = tsee.DtSEE(random_state=0).fit(X[without])
     first, seen, steps = see.embedding_.copy(), without, []
     for rows in np.array_split(others, TEN):
@@ -229,7 +246,7 @@ def ten() -> dict[str, Any]:
         print(steps[-1], flush=True)
     refits = []
     for count in (1, 4, 10):
-        rows = np.concatenate([without, others[: count * ROWS_EACH]])
+        rows = np.concatenate([without, others[: count * n_each]])
         refit, seconds = timed(lambda rows=rows: tsee.DtSEE(random_state=0).fit(X[rows]))
         found = errors(refit.embedding_, y[rows], refit.transform(X_test), y_test, kinds)
         back = procrustes(first, refit.embedding_[: len(first)])
@@ -241,12 +258,15 @@ def ten() -> dict[str, Any]:
 def draw(results: dict[str, Any]) -> None:
     from matplotlib.figure import Figure
 
-    found = results["ten"]
+    name = max(
+        (name for name in results if name.startswith("ten")), key=lambda name: results[name]["updates"][0]["rows"]
+    )
+    found = results[name]
     figure = Figure(figsize=(8, 3), layout="constrained")
     for axes, names, title in zip(
         figure.subplots(1, 2),
         (("error %", "error of new kinds %"), ("moved median %", "moved 95 %")),
-        ("1-NN error of held-out rows, %", "way of the first 5,000 rows, % of the map"),
+        ("1-NN error of held-out rows, %", f"way of the first {found['updates'][0]['rows'] // 2:,} rows, % of the map"),
         strict=True,
     ):
         for name, color in zip(names, ("#0b5fa5", "#c4501b"), strict=True):
@@ -271,19 +291,18 @@ def main() -> None:
         if name == "draw":
             draw(results)
             continue
-        if name == "ten":
-            results["ten"] = ten()
+        if name.startswith("ten"):
+            results[name] = ten(int(name.partition(":")[2] or ROWS_EACH))
         elif name == "small":
-            results.setdefault("mnist, 10,000 rows", {}).update(compare(*small()))
+            results.setdefault("mnist, 10,000 rows", {}).update(compare("small", *small()))
         elif name == "peers":
             old, new, test, kinds = small()
             found = results.setdefault("mnist, 10,000 rows", {})
             found["AlignedUMAP"] = aligned_umap(old, new, kinds)
             print(found["AlignedUMAP"], flush=True)
-            RESULT.write_text(json.dumps(results, indent=1) + "\n")
             found["ParametricUMAP, landmarks"] = parametric_umap(old, new, test, kinds)
         else:
-            results[name] = compare(*halves(name))
+            results[name] = compare(name, *halves(name))
         print(json.dumps(results.get(name, results.get("mnist, 10,000 rows")), indent=1), flush=True)
         latest = json.loads(RESULT.read_text()) if RESULT.exists() else {}  # another process may have written
         key = "mnist, 10,000 rows" if name in ("small", "peers") else name

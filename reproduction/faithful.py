@@ -197,8 +197,8 @@ def faithful_estimator(method: str, parameters: dict[str, Any], rule: Rule) -> A
     """The estimator of a method with the paper's settings, whose training ends by a rule."""
     cls = METHODS[method]
 
-    def stages(self: Any, objective: Any, plan: Plan) -> list[Stage]:
-        (stage,) = cls._stages(self, objective, plan)
+    def stages(self: Any, objective: Any, plan: Plan, guide: Any) -> list[Stage]:
+        (stage,) = cls._stages(self, objective, plan, guide)
         return [_Watched(stage, rule)]
 
     watched: Any = type(cls.__name__, (cls,), {"_stages": stages})

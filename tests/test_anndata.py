@@ -290,7 +290,7 @@ def test_bad_arguments(cells, counts):
         place(data, DtSEE())
     data.X[3, 5] = np.nan
     with pytest.raises(ValueError, match="NaN in row 3, column 5"):
-        embed(data)
+        embed(data, missing="error")
     assert list(data.obsm) == list(data.uns) == []
 
 

@@ -1,5 +1,8 @@
 """What is said among progress bars, and to whom."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -14,3 +17,10 @@ def test_a_fit_says_its_inputs_only_to_somebody_who_looks(looks, verbose, said, 
     output = capsys.readouterr()
     assert not output.out
     assert ("39 principal components of 130 features are the inputs." in output.err) == said
+
+
+def test_a_program_that_imports_what_notebooks_need_is_no_notebook(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
+    for shell, looks in ((None, False), (SimpleNamespace(), False), (SimpleNamespace(kernel=1), True)):
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda shell=shell: shell))
+        assert progress._in_notebook() == looks

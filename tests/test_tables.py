@@ -8,9 +8,9 @@ import pandas as pd
 import polars
 import pyarrow
 import pytest
-from quick import quick
 
 import tsee
+from tests.quick import quick
 from tsee import DtSEE
 from tsee.tables import EncodedRows, TableEncoder, as_frame, check_columns, learn_table
 from tsee.tables.encoders import (

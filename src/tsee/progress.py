@@ -24,5 +24,10 @@ def say(sentence: str, *, verbose: bool) -> None:
 
 
 def _somebody_looks() -> bool:
-    in_notebook = tqdm.auto.tqdm is not tqdm.std.tqdm and "ipykernel" in sys.modules
-    return in_notebook or sys.stderr.isatty()
+    return _in_notebook() or sys.stderr.isatty()
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, and not only one that imported such things."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")

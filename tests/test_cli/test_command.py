@@ -1,5 +1,6 @@
 """What all commands share: help, completion, errors and exit codes."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -103,10 +104,10 @@ def test_ctrl_c_while_modules_are_imported_shows_no_traceback(process, folder, t
 
 
 def test_a_pipe_that_is_closed_shows_no_traceback(process, model):
-    started = process(
-        "from tsee.__main__ import main; main()", "info", model, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    started.stdout.close()  # as `head` does when it has seen enough
+    reading, writing = os.pipe()
+    os.close(reading)  # as `head` does when it has seen enough
+    started = process("from tsee.__main__ import main; main()", "info", model, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
     assert started.stderr.read() == b""
     assert started.wait(30) == 1
 

@@ -21,8 +21,8 @@ def test_the_manual_is_true(run, tmp_path, monkeypatch):
     """The commands of the manual work, here with less training."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plan, "MAX_EPOCHS", 2)
-    lay_out = stages.lay_out
-    monkeypatch.setattr(stages, "lay_out", lambda *given, **named: lay_out(*given, **{**named, "n_iterations": 5}))
+    descent = stages.Descent
+    monkeypatch.setattr(stages, "Descent", lambda *given, **named: descent(*given, **{**named, "n_iterations": 5}))
     results = {}
     for block in SHELL.findall(MANUAL):
         # A quoted text may span several lines.

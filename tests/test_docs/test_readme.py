@@ -28,8 +28,8 @@ def short(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "SEEDS", (0,))
     monkeypatch.setattr(plan, "MAX_EPOCHS", 2)
-    lay_out = stages.lay_out
-    monkeypatch.setattr(stages, "lay_out", lambda *given, **named: lay_out(*given, **{**named, "n_iterations": 5}))
+    descent = stages.Descent
+    monkeypatch.setattr(stages, "Descent", lambda *given, **named: descent(*given, **{**named, "n_iterations": 5}))
     return tmp_path
 
 

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
@@ -194,6 +195,20 @@ def test_other_metrics_and_dimensions(parts, parameters):
     grown = see.update(X[300:])
     assert np.array_equal(grown.embedding_[:300], see.embedding_)
     assert np.isfinite(grown.embedding_).all()
+
+
+def test_a_table_with_words_and_gaps():
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"width": generator.normal(size=90), "kind": np.array(["rose", "lily", "iris"])[np.arange(90) % 3]}
+    )
+    frame.loc[5, "width"] = np.nan
+    see = quick().fit(frame[:60])
+    grown = see.update(frame[60:])
+    assert np.array_equal(grown.embedding_[:60], see.embedding_)
+    assert np.array_equal(grown.transform(frame[60:]), grown.embedding_[60:])
+    with pytest.raises(ValueError, match="a map of a table with words or gaps"):
+        quick(start=see).fit(frame)
 
 
 @pytest.mark.parametrize("hold", [-0.1, 1.1, "firmly", None, np.nan, True])

@@ -42,4 +42,4 @@ def test_a_row_that_cannot_be_compared_is_named(metric, value, problem, digits, 
     bad = X[:100].copy()
     bad[80] = value
     page.drop(as_csv(bad))
-    assert f"'new.csv', row 81 (line 82) {problem}" in page.placed()
+    assert f"'new.csv', row 80 (line 82) {problem}" in page.placed()

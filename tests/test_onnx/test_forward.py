@@ -16,7 +16,7 @@ from torch import nn
 
 import tsee
 from tsee import DtSEE, ExportWarning, HotSEE, HotSNE, ModelError, PtSNE
-from tsee.networks import ACTIVATIONS, NORMALIZATIONS
+from tsee.words import ACTIVATIONS, NORMALIZATIONS
 
 QUICK = dict(max_epochs=1, perplexity=5, random_state=0, device="cpu")
 DEEP = dict(hidden_layers=(24, 16), **QUICK)

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from tsee.batches import steps_per_epoch
 from tsee.estimators.automatic import (
-    AUTO_POINTS,
     LAYOUT_EXAGGERATION,
     LAYOUT_NEIGHBORS,
     PERPLEXITY,
@@ -196,7 +195,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         if given is not None or self.metric == PRECOMPUTED:
             return self._every_row(inputs, plan, given)
         if self.exemplars == "points":
-            wanted = self._n_points(inputs, plan) if self.n_exemplars is None else self._most_points
+            wanted = self._most_points(plan.n_rows, inputs.shape[1], plan)
             indices = choose_points(plan.n_rows, wanted, plan.generator)
             exemplars = Exemplars(take(inputs, indices), indices, metric=metric_of(self.metric))
         else:
@@ -212,10 +211,13 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
             )
         return exemplars
 
-    def _n_points(self, inputs: Inputs, plan: Plan) -> int:
+    def _most_points(self, n_rows: int, n_inputs: int, plan: Plan) -> int:
+        """How many points the exemplars of so many rows may be."""
+        if self.n_exemplars is not None:
+            return int(self.n_exemplars)
         return n_points(
-            plan.n_rows,
-            inputs.shape[1],
+            n_rows,
+            n_inputs,
             perplexity=self.perplexity,
             n_neighbors=self.n_neighbors,
             max_memory=self.max_memory,
@@ -303,15 +305,11 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
             generator=plan.draws,
         )
 
-    @property
-    def _most_points(self) -> int:
-        """How many points the exemplars may be."""
-        return AUTO_POINTS if self.n_exemplars is None else int(self.n_exemplars)
-
     def _perplexity_among(self, n_candidates: int) -> tuple[float, int]:
         """The perplexity of a layout in which a row has so many candidates, and the neighbors of a row."""
         n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
         perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)", PERPLEXITY)
+        perplexity = falling_perplexity(perplexity, n_candidates + 1)
         automatic = min(n_candidates, math.ceil(LAYOUT_NEIGHBORS * perplexity))
         return perplexity, automatic if self.n_neighbors is None else n_candidates
 

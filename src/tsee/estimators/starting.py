@@ -68,6 +68,11 @@ def starting_map(start: Any, n_components: int) -> FittedMap | None:
         raise ValueError(
             f"The 'start' parameter is a {other.method}, which has no exemplars: start from DtSEE or HotSEE."
         )
+    if other.table is not None:
+        raise ValueError(
+            "The 'start' parameter is a map of a table with words or gaps, whose encoding another fit does not share: "
+            "update that map instead, or encode both tables yourself."
+        )
     if other.preprocessing.metric == PRECOMPUTED:
         raise ValueError("The 'start' parameter is a map of given distances, on which other rows cannot be placed.")
     if other.n_components != n_components:

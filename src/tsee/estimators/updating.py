@@ -25,6 +25,7 @@ from tsee.exceptions import ModelError
 from tsee.exemplars import Exemplars, choose_points, take
 from tsee.files.rows import Rows
 from tsee.fitted import PLACED_ROWS, FittedMap, History
+from tsee.growing.axes import widened
 from tsee.growing.forgetting import check_forget, forget_rows
 from tsee.growing.kinds import are_new_kind
 from tsee.growing.lesson import GrownNeighborhoods, GrownRows, Outside, find_neighbors, share_of
@@ -84,18 +85,18 @@ class Updated:
     def update(self: Any, X: Any, *, hold: float = 1.0, forget: Any = None) -> Any:
         """A new fitted estimator whose map also has new rows; this one stays as it is.
 
-        New rows become exemplars, up to ``n_exemplars`` of them in all (or 65,536); when there is no more room, only
-        rows of a new kind still do, in proportion, and the others are placed. Rows of a kind that the map has
-        start where they would be placed. Rows of a new kind find free room near what they are most like. Then exact
-        forces settle all of them among the old exemplars. The network learns the new positions, and old ones again.
-        Of the old data, only the exemplars in the model are needed.
+        New rows become exemplars, up to ``n_exemplars`` of them in all, or as many as ``fit`` would take. When
+        there is no more room, only rows of a new kind still do, in proportion, and the others are placed. Rows
+        of a kind that the map has start where they would be placed. Rows of a new kind find free room near what
+        they are most like. Then exact forces settle all of them among the old exemplars. The network learns the
+        new positions, and old ones again. Of the old data, only the exemplars in the model are needed.
 
         The rows of all versions are numbered in order: ``embedding_`` has the old rows, then the new ones.
 
         Parameters
         ----------
         X : array, DataFrame, tensor, sparse matrix or path, of shape (n_new, n_features)
-            The new rows, with the features of ``fit``.
+            The new rows, with the features of ``fit``; of a table, with its columns.
         hold : float, default 1.0
             How much the old exemplars are held where they are: 1 does not move them, 0 leaves them as free as the new
             ones. Less than 1 takes longer, since their neighbors are searched for again.
@@ -163,7 +164,7 @@ class Updated:
         from tsee.growing.room import starting_positions  # imports more of scipy than a fit needs
 
         before: FittedMap = self.map_
-        base = forget_rows(before, forget, least=10)
+        base = widened(forget_rows(before, forget, least=10), rows)
         old = base.exemplars
         assert old is not None
         assert old.positions is not None
@@ -248,7 +249,7 @@ class Updated:
             n_exemplars=len(numbers),
             n_placed=n_new - len(numbers),
             n_forgotten=len(before.exemplars or ()) - len(old),
-            n_inputs=0,
+            n_inputs=base.preprocessing.n_inputs - before.preprocessing.n_inputs,
             moved_median=float(np.median(moved)),
             moved_95=float(np.percentile(moved, 95)),
         )
@@ -265,8 +266,9 @@ class Updated:
         """The new rows that become exemplars. A collective."""
         old = base.exemplars
         assert old is not None
-        limit = self._most_points
-        share = min(1.0, limit / (sum(base.row_counts) + n_new))
+        n_rows = sum(base.row_counts) + n_new
+        limit = self._most_points(n_rows, inputs.shape[1], plan)
+        share = min(1.0, limit / n_rows)
         numbers = choose_points(n_new, max(1, math.ceil(share * n_new)), plan.generator)
         outside = Outside(rows, base.preprocessing)
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor, nn
 
@@ -19,7 +18,7 @@ from tsee.exceptions import DataWarning, rows_from, warn
 from tsee.metric import PRECOMPUTED, UNIT_LENGTH, ComparedRows, compared_rows, compares_features, of_unit_length
 from tsee.preprocessing.largest import Largest, check_range, largest_deviations
 from tsee.preprocessing.principal import automatic_axes, leading_axes
-from tsee.preprocessing.sparse import mean_parts, projected, square_sums
+from tsee.preprocessing.sparse import mean_parts, projected, square_sums, stays_sparse
 
 __all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
 
@@ -176,11 +175,11 @@ class Inputs:
         start, stop, _ = rows.indices(len(self))
         inputs = torch.empty((stop - start, self.shape[1]))
         # Blocks of sparse rows need not be small, and the axes are divided for each of them.
-        size = stop - start if scipy.sparse.issparse(self._X) and self.preprocessing.basis is not None else BLOCK_ROWS
+        size = stop - start if stays_sparse(self._X) and self.preprocessing.basis is not None else BLOCK_ROWS
         for part in blocks(stop - start, max(1, size)):
             block = self._X[start + part.start : start + part.stop]
             with rows_from(start + part.start):
-                if scipy.sparse.issparse(block):
+                if stays_sparse(block):
                     inputs[part] = self.preprocessing.of_sparse(block)
                 else:
                     inputs[part] = self.preprocessing(dense(block, slice(None)))
@@ -210,7 +209,7 @@ def fit_preprocessing(
     """
     names = getattr(X, "names", None) if names is None else names
     if metric in UNIT_LENGTH:
-        sparse = metric == "cosine" and scipy.sparse.issparse(X)
+        sparse = metric == "cosine" and stays_sparse(X)
         rows = of_unit_length(X) if sparse else ComparedRows(X, metric)
         found = fit_preprocessing(rows, n_inputs, generator, names=names, balanced=True)
         return replace(found, metric=metric)
@@ -221,7 +220,7 @@ def fit_preprocessing(
     n_rows = all_sum(X.shape[0])
     # Counted from the first row: the mean of a constant feature is then exact, however large it is.
     first = broadcast(torch.from_numpy(dense(X, slice(0, 1))[0].astype(np.float64))).numpy()
-    if scipy.sparse.issparse(X):
+    if stays_sparse(X):
         mean = all_sum(torch.from_numpy(mean_parts(X, n_rows))).numpy()
     else:
         excess = np.zeros(n_features)
@@ -264,7 +263,7 @@ def fit_preprocessing(
 
 def _sum_squares(X: Any, unit: Preprocessing, squares: Tensor) -> float:
     """The sum of all squares; the sums for each feature, over the rows of this process, are added to ``squares``."""
-    if scipy.sparse.issparse(X):
+    if stays_sparse(X):
         squares += torch.from_numpy(square_sums(X, unit.mean, unit.divisor))
         return float(all_sum(squares.sum()))
     total = torch.zeros((), dtype=torch.float64)

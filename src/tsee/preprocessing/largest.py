@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
 
 from tsee.data import blocks, dense
 from tsee.distributed import all_gather, all_max, all_offset
-from tsee.preprocessing.sparse import deviations
+from tsee.preprocessing.sparse import deviations, stays_sparse
 
 __all__ = ["Largest", "check_range", "largest_deviations"]
 
@@ -51,7 +50,7 @@ def largest_deviations(X: Any, mean: np.ndarray) -> Largest:
     """The largest deviations from the mean of each feature. A collective."""
     n_features = len(mean)
     by_feature, own, row, column = np.zeros(n_features), -1.0, 0, 0
-    sparse = scipy.sparse.issparse(X)
+    sparse = stays_sparse(X)
     if sparse:
         by_feature, row, column = deviations(X, mean)
         own = float(by_feature[column])

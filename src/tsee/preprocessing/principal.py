@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor
 
 from tsee.data import blocks, dense, spaced_slices
 from tsee.distributed import all_gather, all_sum, broadcast
-from tsee.preprocessing.sparse import square_sums
+from tsee.preprocessing.sparse import square_sums, stays_sparse
 
 __all__ = ["automatic_axes", "kept_neighbors", "leading_axes"]
 
@@ -179,7 +178,7 @@ def _product(X: Any, unit: Unit, span: Tensor | None, squares: Tensor | None = N
     The sum of the squares of each feature, over the rows of this process, is added to ``squares``.
     """
     products: Tensor | float = 0.0
-    if span is not None and scipy.sparse.issparse(X):
+    if span is not None and stays_sparse(X):
         if squares is not None:
             squares += torch.from_numpy(square_sums(X, unit.mean, unit.divisor))
         for rows in blocks(X.shape[0], SPARSE_ROWS):

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
-__all__ = ["deviations", "mean_parts", "projected", "square_sums"]
+__all__ = ["deviations", "mean_parts", "projected", "square_sums", "stays_sparse"]
+
+# Rows of up to this many columns are written out: that is as fast, and gives to the bit what dense rows give.
+MOST_WRITTEN_OUT = 128
+
+
+def stays_sparse(X: Any) -> bool:
+    """Whether rows are sparse, and too wide to be written out."""
+    return scipy.sparse.issparse(X) and X.shape[1] > MOST_WRITTEN_OUT
 
 
 def _parts(X: Any) -> tuple[np.ndarray, np.ndarray]:

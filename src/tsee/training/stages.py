@@ -315,7 +315,7 @@ def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> 
             fitted = stage.run(fitted, number, session)
             if not fitted.history.complete:
                 break
-    return fitted
+    return replace(fitted, network=_flat(fitted.network))  # an interrupted fit may have spare dimensions left
 
 
 def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> FittedMap:

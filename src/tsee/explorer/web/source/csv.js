@@ -37,7 +37,7 @@ export function readTable(text, source) {
   records.forEach((record, i) => {
     if (record.length !== names.length) {
       throw new BadData(
-        `${quoted(source)}, row ${i + 1} (line ${lines[i]}) has ${record.length} fields where the ` +
+        `${quoted(source)}, row ${i} (line ${lines[i]}) has ${record.length} fields where the ` +
           `${headless ? 'first row' : 'header'} has ${names.length}: is a separator or a quote missing? Correct that line.`,
       );
     }
@@ -97,7 +97,7 @@ export function numbersOf(table, features, from, to) {
 
 function refuseField(table, row, column) {
   const field = table.rows[row][column];
-  const where = `${quoted(table.source)}, row ${row + 1} (line ${table.lines[row]}), column ${quoted(table.names[column])}`;
+  const where = `${quoted(table.source)}, row ${row} (line ${table.lines[row]}), column ${quoted(table.names[column])}`;
   if (MISSING.has(field.trim().toLowerCase())) {
     const what = field.trim() ? ` (${quoted(field.trim())})` : '';
     throw new BadData(`${where}: the value is missing${what}: fill it in, or remove that row.`);

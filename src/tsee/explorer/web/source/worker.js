@@ -50,7 +50,7 @@ async function place({ content, source }) {
   for (let from = 0; from < n; from += BLOCK) {
     const to = Math.min(n, from + BLOCK);
     const refuse = (row, problem) => {
-      throw new BadData(`${quoted(source)}, row ${from + row + 1} (line ${table.lines[from + row]}) ${problem}`);
+      throw new BadData(`${quoted(source)}, row ${from + row} (line ${table.lines[from + row]}) ${problem}`);
     };
     const found = network.run(numbersOf(table, features, from, to), to - from, refuse);
     const fresh = exemplars?.of(network, to - from, found);
@@ -65,7 +65,7 @@ async function place({ content, source }) {
   if (lost >= 0) {
     const row = lost >> 1;
     throw new BadData(
-      `${quoted(source)}, row ${row + 1} (line ${table.lines[row]}) is too far from the data of the map to be placed: check its values.`,
+      `${quoted(source)}, row ${row} (line ${table.lines[row]}) is too far from the data of the map to be placed: check its values.`,
     );
   }
   const columns = aside.map((i) => ({ name: table.names[i], values: table.rows.map((row) => row[i]) }));

@@ -1,0 +1,62 @@
+"""New kinds that differ from old ones in what the principal axes of the old ones leave out."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.neighbors import KNeighborsClassifier
+
+from tsee import DtSEE
+from tsee.growing.axes import missing_axes
+
+SPARE = 150  # the first feature that old rows do not use
+
+
+def rows(n, seed, *, other=0.0):
+    """Three kinds in the first 150 of 200 features; ``other`` moves them along a feature beyond."""
+    generator = np.random.default_rng(seed)
+    X = 0.1 * generator.normal(size=(n, 200))
+    X[:, :60] += generator.normal(size=(n, 60)) * np.linspace(1, 0.5, 60)
+    kind = np.arange(n) % 3
+    X[np.arange(n), kind] += 12
+    X[:, SPARE] += other
+    return X.astype(np.float32), kind
+
+
+@pytest.fixture(scope="module")
+def see():
+    return DtSEE(max_epochs=2, random_state=0).fit(rows(900, 0)[0])
+
+
+def test_rows_of_known_kinds_need_no_more_axes(see):
+    for n in (30, 200, 900):
+        assert missing_axes(see.map_.preprocessing, see.map_.exemplars.inputs, rows(n, 1)[0]).shape[1] == 0
+    assert see.update(rows(300, 1)[0]).update_.n_inputs == 0
+
+
+def test_a_kind_that_differs_beyond_the_axes_gets_one(see):
+    known, new, held_out = rows(300, 1), rows(300, 2, other=10.0), rows(300, 3, other=10.0)
+    axes = missing_axes(see.map_.preprocessing, see.map_.exemplars.inputs, np.concatenate([known[0], new[0]]))
+    assert axes.shape == (200, 1)
+    assert float(axes[SPARE].abs() / axes.norm()) > 0.99
+    assert float((torch.from_numpy(see.map_.preprocessing.basis).T @ axes).abs().max()) < 1e-4
+    grown = see.update(np.concatenate([known[0], new[0]]))
+    assert grown.update_.n_inputs == 1
+    assert grown.n_inputs_ == see.n_inputs_ + 1
+    assert np.array_equal(grown.embedding_[:900], see.embedding_)
+    # Held-out rows of both are told apart, which the old axes cannot.
+    labels = np.repeat([0, 1], [1200, 300])
+    judge = KNeighborsClassifier(1).fit(grown.embedding_, labels)
+    assert judge.score(grown.transform(held_out[0]), np.ones(300)) > 0.95
+    assert judge.score(grown.transform(rows(300, 4)[0]), np.zeros(300)) > 0.95
+    grown.set_params(placement="forward")
+    assert np.isfinite(grown.transform(held_out[0])).all()
+
+
+def test_the_network_gives_old_rows_the_same_positions_with_more_inputs(see):
+    from tsee.growing.axes import widened
+
+    wider = widened(see.map_, rows(300, 2, other=10.0)[0])
+    assert wider.preprocessing.n_inputs == see.n_inputs_ + 1
+    X = rows(50, 5)[0]
+    np.testing.assert_allclose(wider.place(X, "forward"), see.map_.place(X, "forward"), atol=1e-3)
+    np.testing.assert_allclose(wider.place(X, "refined"), see.map_.place(X, "refined"), atol=0.5)
