@@ -8,6 +8,7 @@ import tsee
 from tests.quick import quick
 from tsee import DtSEE, HotSEE
 from tsee.metrics import quality_score
+from tsee.training import stages
 
 
 @pytest.fixture(scope="module", params=[DtSEE, HotSEE])
@@ -89,3 +90,8 @@ def test_rows_that_are_all_alike_have_one_place():
     see = quick(DtSEE, placement="forward").fit(np.concatenate([X, X + 1]))
     assert np.isfinite(see.embedding_).all()
     assert len(np.unique(see.embedding_, axis=0)) == 2
+
+
+@pytest.mark.parametrize(("n_places", "factor"), [(16, 2.0), (256, 2.0), (576, 3.0), (1024, 4.0), (2048, 4.0)])
+def test_more_places_are_chosen_among_more_sharply(n_places, factor):
+    assert stages._sharpness(n_places) == factor

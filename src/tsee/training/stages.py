@@ -36,9 +36,10 @@ __all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "is_dense", "run_st
 
 # The share of a training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
-# After training, the scores of places are multiplied by this: noise made rows less certain of their place than they are
-# without it.
-SHARPER = 2.0
+# After training, the scores of places are multiplied by the first number, and by up to the second if places are more
+# than the third: noise made rows less certain of their place than they are without it. Few places lie so far apart
+# that a sharper choice among them shows.
+SHARPER, SHARPEST, FEW_PLACES = 2.0, 4.0, 256
 # Places are a multiple of this.
 PLACES_STEP = 16
 # Up to this many rows per exemplar, or with this many exemplars, a position among exemplars is better than the
@@ -258,7 +259,7 @@ class Distill:
         fitted, places, plan = replace(fitted, network=network), None, session.plan
         try:
             if self.fresh is not None and isinstance(network, Network) and network.n_places:
-                network.sharpen(1 / SHARPER)
+                network.sharpen(1 / _sharpness(network.n_places))
                 if self.n_places:
                     network.add_places(self._places(positions[self.fresh], plan), plan.generator)
                 places = network.readout.weight.detach().T.cpu().clone()
@@ -281,7 +282,7 @@ class Distill:
                 network.readout.weight.mul_(size)
         history = session.train(fitted, lesson.loss, stage=number, number=1, n_epochs=self.n_epochs, refined=True)
         if places is not None and isinstance(network, Network):
-            network.sharpen(SHARPER)
+            network.sharpen(_sharpness(network.n_places))
         return replace(fitted, history=history)
 
     def _places(self, positions: Tensor, plan: Plan) -> Tensor:
@@ -291,6 +292,11 @@ class Distill:
         found = choose_centers(own, self.n_places, seeding="random", generator=generator, device=device).positions
         # Sums of other lengths round differently for one row than for many.
         return found[torch.arange(-(-len(found) // PLACES_STEP) * PLACES_STEP) % len(found)]
+
+
+def _sharpness(n_places: int) -> float:
+    """What the scores of so many places are multiplied by after training."""
+    return min(SHARPER * max(n_places / FEW_PLACES, 1.0) ** 0.5, SHARPEST)
 
 
 def is_dense(n_rows: int, n_exemplars: int) -> bool:
