@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tsee.cli.options import folder_option
+from tsee.cli.streams import check_not_dash
 
 __all__ = ["demo"]
 
@@ -21,5 +22,6 @@ def demo(output: Path) -> None:
     from tsee.demo import run_demo
     from tsee.persistence import check_target
 
+    check_not_dash(output, "a model, which is a folder")
     check_target(output / "model")
     run_demo(output, click.echo)

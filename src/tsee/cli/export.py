@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tsee.cli.options import Reporter, model_argument, output_option, placement_option, quiet_option
+from tsee.cli.streams import check_not_dash
 
 __all__ = ["export"]
 
@@ -24,5 +25,6 @@ def export(model: Path, output: Path, placement: str | None, quiet: bool) -> Non
     from tsee.onnx import export as export_onnx
     from tsee.serving import load_model
 
+    check_not_dash(output, "an ONNX file")
     export_onnx(load_model(model, placement=placement, device="cpu"), output)
     Reporter(quiet).say(f"Exported: {output}")

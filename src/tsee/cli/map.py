@@ -17,6 +17,7 @@ from tsee.cli.options import (
     quiet_option,
     read_options,
 )
+from tsee.cli.streams import received
 
 if TYPE_CHECKING:
     from tsee.serving import ReadOptions
@@ -69,7 +70,7 @@ def map_page(
     check_writable(output, "page", (".html", ".htm"))
     reporter = Reporter(quiet)
     fitted = load_model(model, placement=placement, device=device)
-    with open_matching(fitted, data, options) as table:
+    with open_matching(fitted, received(data), options) as table:
         reporter.note(table.notes, data)
         if images is not None and images[0] * images[1] != table.rows.shape[1]:
             raise click.BadParameter(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsee.cli.options import (
-    PATH,
     Reporter,
     check_writable,
     output_option,
@@ -17,6 +16,7 @@ from tsee.cli.options import (
     quiet_option,
     read_options,
 )
+from tsee.cli.streams import DASH, PATH, received
 
 if TYPE_CHECKING:
     from tsee.serving import ReadOptions
@@ -53,7 +53,7 @@ def plot(
 
     check_writable(output, "picture", (".png", ".svg", ".pdf"))
     reporter = Reporter(quiet)
-    if (model / "config.json").exists() or not model.exists():
+    if (model / "config.json").exists() or not (model == DASH or model.exists()):
         if data is None:
             positions, labels = _rows_of_fit(model, options), None
         else:
@@ -61,7 +61,7 @@ def plot(
     elif data is not None:
         raise click.UsageError(f"'{model}' is not a model. To draw a map, name its file alone; DATA goes with a model.")
     else:
-        positions, labels = _rows_of_map(model, options)
+        positions, labels = _rows_of_map(received(model), options)
     if positions.shape[1] != 2:
         raise ValueError(
             f"The map has {positions.shape[1]} dimensions, but a picture has two: fit with --n-components 2."
@@ -96,7 +96,7 @@ def _rows_of_data(
     from tsee.serving import load_model, open_matching, place_blocks
 
     fitted = load_model(folder, placement=placement, device=device)
-    with open_matching(fitted, data, options) as table:
+    with open_matching(fitted, received(data), options) as table:
         reporter.note(table.notes, data)
         blocks = place_blocks(fitted, table, verbose=not reporter.quiet)
         return np.concatenate([block.positions for block in blocks]), table.label
