@@ -110,7 +110,9 @@ def fit(
         reporter.note(table.notes, data)
         encoder = table.rows.encoder if isinstance(table.rows, EncodedRows) else None
         if dry_run:
-            reporter.say(*(encoder or learn_table(as_frame(table))).lines())
+            found = encoder or learn_table(as_frame(table))
+            reporter.say(*found.lines())
+            reporter.result({"rows": len(table.rows), **found.described()})
             return
         assert output is not None
         if encoder is not None:

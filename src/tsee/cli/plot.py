@@ -13,8 +13,8 @@ from tsee.cli.options import (
     check_writable,
     output_option,
     placing_options,
-    quiet_option,
     read_options,
+    reporting_options,
 )
 from tsee.cli.streams import DASH, PATH, received
 
@@ -32,7 +32,7 @@ __all__ = ["plot"]
 @click.option("--point-size", type=float, help="Diameter of a point in 1/72 inch. [default: by their number]")
 @read_options
 @placing_options
-@quiet_option
+@reporting_options
 def plot(
     model: Path,
     data: Path | None,
@@ -43,6 +43,7 @@ def plot(
     placement: str | None,
     device: str,
     quiet: bool,
+    as_json: bool,
 ) -> None:
     """Draw a map, its points colored by --label.
 
@@ -52,7 +53,7 @@ def plot(
     from tsee.plots import scatter
 
     check_writable(output, "picture", (".png", ".svg", ".pdf"))
-    reporter = Reporter(quiet)
+    reporter = Reporter(quiet, as_json)
     if (model / "config.json").exists() or not (model == DASH or model.exists()):
         if data is None:
             positions, labels = _rows_of_fit(model, options), None
@@ -69,6 +70,7 @@ def plot(
     output.parent.mkdir(parents=True, exist_ok=True)
     scatter(positions, labels, path=output, title=title, point_size=point_size)
     reporter.say(f"Drew {len(positions):,} points: {output}")
+    reporter.result({"picture": output, "rows": len(positions)})
 
 
 def _rows_of_fit(folder: Path, options: ReadOptions) -> Any:
