@@ -243,7 +243,7 @@ def test_polars_out(values):
     frame = polars.DataFrame(values, schema=NAMES)
     positions = fitted(frame).set_output(transform="polars").transform(frame)
     assert isinstance(positions, polars.DataFrame)
-    assert positions.columns == ["dtsee0", "dtsee1"]
+    assert positions.columns == ["tsee0", "tsee1"]
 
 
 def test_arrow_tables(values, expected):

@@ -74,7 +74,7 @@ def test_a_model_without_the_positions_of_its_rows_is_saved_and_loaded(X, tmp_pa
     loaded = tsee.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.transform(X), see.transform(X))
     assert not hasattr(loaded, "embedding_")
-    assert loaded.get_feature_names_out().tolist() == ["dtsee0", "dtsee1"]
+    assert loaded.get_feature_names_out().tolist() == ["tsee0", "tsee1"]
 
 
 def test_small_data_are_kept_in_memory(X, tmp_path):

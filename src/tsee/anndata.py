@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from copy import copy as shallow_copy
 from dataclasses import replace
 from importlib.metadata import version
@@ -16,6 +15,7 @@ from tsee.estimators import METHODS
 from tsee.exceptions import DataWarning, warn
 from tsee.files.errors import listed
 from tsee.files.h5ad import rows_of
+from tsee.files.loadings import PROJECT, loadings_checksum, loadings_key
 from tsee.files.rows import ChosenColumns, Rows
 from tsee.fitted import fitted_map
 from tsee.values import plain
@@ -209,35 +209,23 @@ def _choose(adata: Any, use_rep: str) -> str:
 
 
 def _loadings(adata: Any, chosen: str) -> str | None:
-    """A checksum of the PCA that made an entry of obsm, the same in whatever order the variables are.
-
-    scanpy keeps the loadings in varm, under "PCs" or under the name of the entry. Variables that it left out have
-    loadings of 0, and may be missing elsewhere.
-    """
-    loadings = getattr(adata, "varm", {}).get("PCs" if chosen == "X_pca" else chosen)
-    if loadings is None:
-        return None
-    values = np.ascontiguousarray(np.asarray(loadings), dtype="<f4")
-    digest = hashlib.sha256()
-    for name, row in sorted(zip(map(str, adata.var_names), values, strict=True), key=lambda item: item[0]):
-        if row.any():
-            digest.update(name.encode() + b"\0" + row.tobytes())
-    return digest.hexdigest()
+    """A checksum of the PCA that made an entry of obsm, if adata has its loadings."""
+    loadings = getattr(adata, "varm", {}).get(loadings_key(chosen))
+    return None if loadings is None else loadings_checksum(adata.var_names, loadings)
 
 
 def _compare_loadings(adata: Any, chosen: str, known: str) -> None:
     found = _loadings(adata, chosen)
-    project = "project the new observations with the loadings of the old ones (scanpy.tl.ingest), or fit the model of X"
     if found is None:
         warn(
             f"adata.varm has no loadings of {chosen!r}, so that they could not be compared with those of the model: if "
-            f"{chosen!r} comes from another PCA, positions mean nothing; {project}.",
+            f"{chosen!r} comes from another PCA, positions mean nothing; {PROJECT}.",
             DataWarning,
         )
     elif found != known:
         raise ValueError(
             f"{chosen!r} comes from another PCA than the data of the model (their loadings in adata.varm differ), so "
-            f"positions would mean nothing: {project}."
+            f"positions would mean nothing: {PROJECT}."
         )
 
 

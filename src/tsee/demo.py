@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ __all__ = ["run_demo"]
 SEEDS = (0, 1, 2)
 
 
-def run_demo(folder: Path, say: Callable[[str], None]) -> None:
+def run_demo(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """Fit DtSEE and HotSEE with their defaults to two thirds of the digits, and evaluate the maps on the rest.
 
     Parameters
@@ -27,6 +28,11 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
         Folder for the digits as two CSV files, and for the model, the picture and the page of the first DtSEE fit.
     say : callable
         Called with each line of the report.
+
+    Returns
+    -------
+    dict
+        The same report for a program: the fits with their measures, and the paths of what was written.
     """
     digits = load_digits()
     folder.mkdir(parents=True, exist_ok=True)
@@ -34,6 +40,7 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
     _write_csv(folder / "new.csv", digits.x_test, digits.y_test)
     say(f"Digits: {len(digits.x_train):,} rows to learn from, {len(digits.x_test):,} held out, default parameters.")
     say("")
+    fits: list[dict[str, Any]] = []
     say(f"{'':14}{'1-NN error':>12}{'5-NN error':>12}{'Quality Score':>15}{'fit':>9}")
     for cls in (DtSEE, HotSEE):
         rows = []
@@ -47,6 +54,8 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
             score = quality_score(digits.x_train, Y_train, digits.x_test, Y_test, k=10)[10]
             rows.append((error[1], error[5], score, seconds))
             say(_line(f"{cls.__name__} seed {seed}", rows[-1]))
+            measures = {"knn_error": error, "quality_score": {10: score}, "seconds": round(seconds, 3)}
+            fits.append({"method": cls.__name__, "seed": seed, **measures})
             if cls is DtSEE and seed == SEEDS[0]:
                 see.save(folder / "model")
                 images = digits.x_train.reshape(-1, 8, 8)
@@ -64,6 +73,14 @@ def run_demo(folder: Path, say: Callable[[str], None]) -> None:
     say("digits that are also among its 10 nearest on the map.")
     say(f"The model: {folder / 'model'}   The picture: {picture}   The page: {folder / 'digits.html'}")
     say(f"The digits, to try the other commands on: {folder / 'digits.csv'} and, held out, {folder / 'new.csv'}")
+    return {
+        "fits": fits,
+        "model": folder / "model",
+        "picture": picture if picture == str(folder / "digits.png") else None,
+        "page": folder / "digits.html",
+        "data": folder / "digits.csv",
+        "held_out": folder / "new.csv",
+    }
 
 
 def _line(name: str, row: tuple[float, ...]) -> str:

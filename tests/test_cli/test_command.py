@@ -1,9 +1,11 @@
 """What all commands share: help, completion, errors and exit codes."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.shell_completion import BashComplete
@@ -110,6 +112,33 @@ def test_a_pipe_that_is_closed_shows_no_traceback(process, model):
     os.close(writing)
     assert started.stderr.read() == b""
     assert started.wait(30) == 1
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_every_command_speaks_json(run, folder, model, tmp_path, name):
+    """One object on standard output, and nothing else; `test_demo` runs the one that takes long."""
+    given = {
+        "fit": [folder / "flowers.csv", "--dry-run"],
+        "transform": [model, folder / "flowers.csv", "-o", tmp_path / "map.csv"],
+        "update": [model, folder / "flowers.csv", "-o", tmp_path / "model"],
+        "evaluate": [model, folder / "flowers.csv"],
+        "plot": [model, "-o", tmp_path / "map.png"],
+        "map": [model, folder / "flowers.csv", "-o", tmp_path / "map.html"],
+        "info": [model],
+        "export": [model, "-o", tmp_path / "model.onnx"],
+    }
+    assert "--json" in run(name, "--help").stdout
+    if name == "demo":
+        return
+    told = json.loads(run(name, *given[name], "--json").stdout)
+    assert isinstance(told, dict)
+    if "rows" in told:
+        assert told["rows"] == (180 if name == "update" else 90)
+    for what in ("map", "picture", "page", "onnx"):
+        if told.get(what):
+            assert Path(told[what]).is_file()
+    if "bytes" in told and name != "info":
+        assert told["bytes"] == Path(told.get("page") or told["onnx"]).stat().st_size
 
 
 def test_wrong_usage(run, folder):

@@ -1,5 +1,8 @@
 """``tsee demo``."""
 
+import json
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -28,6 +31,17 @@ def test_demo(short, tmp_path):
     assert (tmp_path / "out" / "new.csv").read_text().startswith("pixel0,pixel1,")
     assert (tmp_path / "out" / "digits.png").read_bytes().startswith(b"\x89PNG")
     assert tsee.load(tmp_path / "out" / "model").transform(tsee.datasets.load_digits().x_test).shape == (599, 2)
+
+
+def test_demo_as_json(short, tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "SEEDS", (0,))
+    result = CliRunner().invoke(main, ["demo", "-o", str(tmp_path), "--json"])
+    told = json.loads(result.stdout)
+    assert [(fit["method"], fit["seed"]) for fit in told["fits"]] == [("DtSEE", 0), ("HotSEE", 0)]
+    digits, see = tsee.datasets.load_digits(), tsee.load(told["model"])
+    errors = tsee.metrics.knn_error(see.embedding_, digits.y_train, see.transform(digits.x_test), digits.y_test, k=1)
+    assert told["fits"][0]["knn_error"]["1"] == errors[1]
+    assert all(Path(told[name]).is_file() for name in ("picture", "page", "data", "held_out"))
 
 
 def test_demo_to_an_unwritable_folder(short, tmp_path):

@@ -1,5 +1,7 @@
 """The command on tables with words and gaps, and with labels that count."""
 
+import json
+
 import numpy as np
 import pandas as pd
 
@@ -15,6 +17,13 @@ def test_a_table_with_words_and_gaps(run, tmp_path, quick):
         ["color", "category", "1"],
         ["visits", "category", "1"],
     ]
+    told = json.loads(run("fit", tmp_path / "table.csv", "--dry-run", "--json", "--drop", "age").stdout)
+    assert [(column["name"], column["kind"]) for column in told["columns"]] == [
+        ("color", "category"),
+        ("visits", "number"),
+    ]
+    assert told["rows"] == 60
+    assert told["columns"][1]["gaps"] == 0.2
     result = run("fit", tmp_path / "table.csv", "-o", tmp_path / "model", "--map", tmp_path / "map.csv", *quick)
     assert "color" in result.stderr
     run("transform", tmp_path / "model", tmp_path / "table.csv", "-o", tmp_path / "new.csv")

@@ -64,8 +64,9 @@ def test_feature_names_output_containers_and_clone(cls, digits):
     frame = pd.DataFrame(digits[0], columns=[f"p{i}" for i in range(64)])
     see = quick(cls).set_output(transform="pandas")
     out = see.fit_transform(frame)
-    prefix = cls.__name__.lower()
-    assert list(out.columns) == list(see.get_feature_names_out()) == [f"{prefix}0", f"{prefix}1"]
+    assert list(out.columns) == list(see.get_feature_names_out()) == ["tsee0", "tsee1"]  # as in files
+    with pytest.raises(ValueError, match="input_features"):
+        see.get_feature_names_out(["p0", "p1"])
     assert list(out.index) == list(frame.index)
     pd.testing.assert_frame_equal(see.transform(frame), out)
     with pytest.raises(ValueError, match="feature names"):

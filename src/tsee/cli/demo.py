@@ -6,14 +6,16 @@ from pathlib import Path
 
 import click
 
-from tsee.cli.options import folder_option
+from tsee.cli.options import Reporter, folder_option, reporting_options
+from tsee.cli.streams import check_not_dash
 
 __all__ = ["demo"]
 
 
 @click.command(short_help="Map the bundled digits, and measure how good the maps are.")
 @folder_option("-o", "--output", default="tsee-demo", help="Folder for what it writes.")
-def demo(output: Path) -> None:
+@reporting_options
+def demo(output: Path, quiet: bool, as_json: bool) -> None:
     """Map the bundled digits, with a third held out, and measure how good the maps are.
 
     Writes a model, a picture, a page, and the digits as CSV files, to try the other commands on.
@@ -21,5 +23,7 @@ def demo(output: Path) -> None:
     from tsee.demo import run_demo
     from tsee.persistence import check_target
 
+    check_not_dash(output, "a model, which is a folder")
     check_target(output / "model")
-    run_demo(output, click.echo)
+    reporter = Reporter(quiet, as_json)
+    reporter.result(run_demo(output, reporter.say))

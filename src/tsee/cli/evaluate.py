@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsee.cli.options import (
-    PATH,
     Reporter,
     data_argument,
     model_argument,
@@ -19,6 +18,7 @@ from tsee.cli.options import (
     read_options,
     reporting_options,
 )
+from tsee.cli.streams import PATH, received, spoken
 
 if TYPE_CHECKING:
     from tsee.serving import Evaluation, ReadOptions
@@ -94,7 +94,7 @@ def evaluate(
     with ExitStack() as stack:
 
         def opened(path: Path, options: ReadOptions) -> Any:
-            table = stack.enter_context(open_matching(fitted, path, options))
+            table = stack.enter_context(open_matching(fitted, received(path), options))
             reporter.note(table.notes, path)
             return table
 
@@ -130,7 +130,7 @@ def _lines(found: Evaluation, train: Path | None) -> Iterator[str]:
     if train is None:
         yield f"{found.n_rows:,} rows, each compared with the others."
     else:
-        yield f"{found.n_rows:,} rows, compared with the {found.n_train_rows:,} of {str(train)!r}."
+        yield f"{found.n_rows:,} rows, compared with the {found.n_train_rows:,} of {spoken(train)!r}."
     yield ""
     yield f"{'Neighbors':20}" + "".join(f"{f'k = {k}':>8}" for k in NEIGHBORS)
     for measure, (name, form, gloss) in BY_NEIGHBORS.items():

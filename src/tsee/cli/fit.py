@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsee.cli.group import INTERRUPTED, noticing_interrupts
-from tsee.cli.options import PATH, Reporter, data_argument, names, read_options, reporting_options
+from tsee.cli.options import Reporter, data_argument, names, read_options, reporting_options
 from tsee.cli.parameters import ParameterCommand, make_estimator
+from tsee.cli.streams import PATH, MapTarget, check_not_dash, received
 from tsee.words import METHODS
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def fit(
 ) -> None:
     """Learn a map of DATA and save it as the folder MODEL.
 
-    DATA is .csv, .tsv (also .gz), .parquet, .npy, .npz, .h5ad, .h5 or .zarr, or a folder of .parquet or .npy files.
+    DATA is .csv, .tsv (also .gz), .parquet, .npy, .npz, .h5ad, .h5 or .zarr, or a folder of .parquet or .npy files;
+    - is standard input.
     Every column is a feature, except the label and identifiers: numbers, categories, dates, tags (a|b|c) and short
     text, each recognized by its content, with or without gaps. A table that has only numbers keeps their units.
 
@@ -98,23 +100,27 @@ def fit(
     if output is None and not dry_run:
         raise click.UsageError("Missing option '-o' / '--output': the folder for the model.")
     if output is not None:
+        check_not_dash(output, "a model, which is a folder")
         check_target(output)
+    target = None if map_ is None else MapTarget(map_)
     estimator.set_params(columns=_choices(categorical, numeric, weight) or None)
     choices = check_columns(estimator.columns)
-    with joined_peers(), open_for_fit(data, options, choices, estimator.missing) as table:
-        reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0)
+    with joined_peers(), open_for_fit(received(data), options, choices, estimator.missing) as table:
+        reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0, map_to=map_)
         reporter.note(table.notes, data)
         encoder = table.rows.encoder if isinstance(table.rows, EncodedRows) else None
         if dry_run:
-            reporter.say(*(encoder or learn_table(as_frame(table))).lines())
+            found = encoder or learn_table(as_frame(table))
+            reporter.say(*found.lines())
+            reporter.result({"rows": len(table.rows), **found.described()})
             return
         assert output is not None
         if encoder is not None:
             reporter.show(encoder.lines())
         if getattr(estimator, "supervised", 0) and table.label_name is None:
             raise click.UsageError("--supervised needs --label, the column of the labels.")
-        if map_ is not None:
-            check_map_path(map_, table)
+        if target is not None:
+            check_map_path(target.path, table)
         start = time.perf_counter()
         with noticing_interrupts() as interrupts:
             estimator.fit(share_of_rows(table.rows), _labels(estimator, table), **_given(neighbors, len(table.rows)))
@@ -122,6 +128,8 @@ def fit(
         seconds = time.perf_counter() - start
         # These two were for this command and are not for the model.
         estimator.set_params(verbose=False, checkpoint=None)
+        if table.loadings is not None:
+            estimator.adopt(dataclasses.replace(estimator.map_, loadings=table.loadings))
         if world_size() > 1:  # each process has the positions of its own rows only
             estimator.adopt(dataclasses.replace(estimator.map_, embedding=None))
         fitted = fitted_map(estimator)
@@ -134,11 +142,12 @@ def fit(
             else:
                 described = fitted.preprocessing.describe()
                 reporter.say(f"Learned a map of {rows:,} rows by {described} in {seconds:.1f} s: {output}")
-            if map_ is not None:
+            if target is not None:
                 if fitted.embedding is not None:
-                    write_map(map_, fitted.embedding, table)
+                    write_map(target.path, fitted.embedding, table)
                 else:
-                    place_table(fitted, table, map_, verbose=not quiet)
+                    place_table(fitted, table, target.path, verbose=not quiet)
+                target.deliver()
                 reporter.say(f"The map: {map_}")
     reporter.result(
         {
@@ -191,7 +200,7 @@ def _given(path: Path | None, n_rows: int) -> dict[str, Any]:
 
     if path is None:
         return {}
-    with open_table(path) as table:
+    with open_table(received(path)) as table:
         rows = table.rows
         if not isinstance(rows, SparseRows) or len(rows) != n_rows:
             raise click.UsageError(

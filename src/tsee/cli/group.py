@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from tsee.cli.streams import with_spoken_names
+
 __all__ = ["INTERRUPTED", "Commands", "noticing_interrupts"]
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended, by the convention of shells
@@ -51,7 +53,7 @@ class Commands(click.Group):
             names = {parameter.name: max(parameter.opts, key=len) for parameter in parameters}
             return names.get(match[1], match[0])
 
-        return re.sub(r"\b[Tt]he '(\w+)' parameter(?: of \w+(?= must be))?", option, text)
+        return re.sub(r"\b[Tt]he '(\w+)' parameter(?: of \w+(?= must be))?", option, with_spoken_names(text, ctx))
 
 
 @contextmanager

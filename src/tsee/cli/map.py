@@ -14,9 +14,10 @@ from tsee.cli.options import (
     model_argument,
     output_option,
     placing_options,
-    quiet_option,
     read_options,
+    reporting_options,
 )
+from tsee.cli.streams import received
 
 if TYPE_CHECKING:
     from tsee.serving import ReadOptions
@@ -41,7 +42,7 @@ def _shape(text: str) -> tuple[int, int]:
 @click.option("--images", type=_shape, metavar="HxW", help="Rows are gray pictures of this size: show them.")
 @read_options
 @placing_options
-@quiet_option
+@reporting_options
 def map_page(
     model: Path,
     data: Path,
@@ -52,6 +53,7 @@ def map_page(
     placement: str | None,
     device: str,
     quiet: bool,
+    as_json: bool,
 ) -> None:
     """Write the map of DATA as one page to look at, search and select in.
 
@@ -67,9 +69,9 @@ def map_page(
     from tsee.serving import load_model, open_matching, place_blocks
 
     check_writable(output, "page", (".html", ".htm"))
-    reporter = Reporter(quiet)
+    reporter = Reporter(quiet, as_json)
     fitted = load_model(model, placement=placement, device=device)
-    with open_matching(fitted, data, options) as table:
+    with open_matching(fitted, received(data), options) as table:
         reporter.note(table.notes, data)
         if images is not None and images[0] * images[1] != table.rows.shape[1]:
             raise click.BadParameter(
@@ -100,4 +102,6 @@ def map_page(
             title=title,
             X=None if not rows else scipy.sparse.vstack(rows) if table.rows.sparse else np.concatenate(rows),
         )
-    reporter.say(f"Wrote {len(table):,} points: {output} ({output.stat().st_size / 1e6:.1f} MB)")
+    n_bytes = output.stat().st_size
+    reporter.say(f"Wrote {len(table):,} points: {output} ({n_bytes / 1e6:.1f} MB)")
+    reporter.result({"page": output, "rows": len(table), "bytes": n_bytes})

@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
+from tsee.cli.streams import DASH, PATH, check_not_dash, spoken
+
 __all__ = [
-    "PATH",
     "Reporter",
     "check_writable",
     "data_argument",
@@ -27,8 +28,6 @@ __all__ = [
     "read_options",
     "reporting_options",
 ]
-
-PATH = click.Path(path_type=Path)
 
 Function = Callable[..., Any]
 
@@ -114,15 +113,20 @@ class Reporter:
         Print only warnings and errors, and the JSON object if it was asked for.
     as_json : bool
         Print a JSON object instead of text.
+    map_to : pathlib.Path, optional
+        Where the command writes a map. If that is standard output, text goes to standard error, and there can be no
+        JSON object.
     """
 
-    def __init__(self, quiet: bool, as_json: bool = False) -> None:
-        self.quiet, self.as_json = quiet, as_json
+    def __init__(self, quiet: bool, as_json: bool = False, map_to: Path | None = None) -> None:
+        self.quiet, self.as_json, self._map_on_stdout = quiet, as_json, map_to == DASH
+        if self.as_json and self._map_on_stdout:
+            raise click.UsageError("--json and a map to '-' would mix on standard output: name a file for the map.")
 
     def note(self, notes: Sequence[str], source: object) -> None:
         """Print what a user should know about a file, in one line."""
         if notes and not self.quiet:
-            click.echo(f"Note on {str(source)!r}: {' '.join(notes)}", err=True)
+            click.echo(f"Note on {spoken(source)!r}: {' '.join(notes)}", err=True)
 
     def show(self, lines: Sequence[str]) -> None:
         """Print what was found in a file, before the work."""
@@ -133,7 +137,7 @@ class Reporter:
         """Print text for a person."""
         if not (self.quiet or self.as_json):
             for line in lines:
-                click.echo(line)
+                click.echo(line, err=self._map_on_stdout)
 
     def result(self, values: dict[str, Any]) -> None:
         """Print the whole result for a program."""
@@ -145,6 +149,7 @@ def check_writable(path: Path, what: str, extensions: Sequence[str]) -> None:
     """Raise an error, before the work, if a picture or page cannot be written to ``path``."""
     from tsee.files.errors import obstacle
 
+    check_not_dash(path, f"a {what}")
     if path.suffix.lower() not in extensions:
         *others, last = extensions
         allowed = f"{', '.join(others)} or {last}" if others else last

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsee.cli.options import (
-    PATH,
     Reporter,
     check_writable,
     output_option,
     placing_options,
-    quiet_option,
     read_options,
+    reporting_options,
 )
+from tsee.cli.streams import DASH, PATH, received
 
 if TYPE_CHECKING:
     from tsee.serving import ReadOptions
@@ -32,7 +32,7 @@ __all__ = ["plot"]
 @click.option("--point-size", type=float, help="Diameter of a point in 1/72 inch. [default: by their number]")
 @read_options
 @placing_options
-@quiet_option
+@reporting_options
 def plot(
     model: Path,
     data: Path | None,
@@ -43,6 +43,7 @@ def plot(
     placement: str | None,
     device: str,
     quiet: bool,
+    as_json: bool,
 ) -> None:
     """Draw a map, its points colored by --label.
 
@@ -52,8 +53,8 @@ def plot(
     from tsee.plots import scatter
 
     check_writable(output, "picture", (".png", ".svg", ".pdf"))
-    reporter = Reporter(quiet)
-    if (model / "config.json").exists() or not model.exists():
+    reporter = Reporter(quiet, as_json)
+    if (model / "config.json").exists() or not (model == DASH or model.exists()):
         if data is None:
             positions, labels = _rows_of_fit(model, options), None
         else:
@@ -61,7 +62,7 @@ def plot(
     elif data is not None:
         raise click.UsageError(f"'{model}' is not a model. To draw a map, name its file alone; DATA goes with a model.")
     else:
-        positions, labels = _rows_of_map(model, options)
+        positions, labels = _rows_of_map(received(model), options)
     if positions.shape[1] != 2:
         raise ValueError(
             f"The map has {positions.shape[1]} dimensions, but a picture has two: fit with --n-components 2."
@@ -69,6 +70,7 @@ def plot(
     output.parent.mkdir(parents=True, exist_ok=True)
     scatter(positions, labels, path=output, title=title, point_size=point_size)
     reporter.say(f"Drew {len(positions):,} points: {output}")
+    reporter.result({"picture": output, "rows": len(positions)})
 
 
 def _rows_of_fit(folder: Path, options: ReadOptions) -> Any:
@@ -96,7 +98,7 @@ def _rows_of_data(
     from tsee.serving import load_model, open_matching, place_blocks
 
     fitted = load_model(folder, placement=placement, device=device)
-    with open_matching(fitted, data, options) as table:
+    with open_matching(fitted, received(data), options) as table:
         reporter.note(table.notes, data)
         blocks = place_blocks(fitted, table, verbose=not reporter.quiet)
         return np.concatenate([block.positions for block in blocks]), table.label

@@ -17,6 +17,7 @@ from tsee.cli.options import (
     read_options,
     reporting_options,
 )
+from tsee.cli.streams import MapTarget, received
 
 if TYPE_CHECKING:
     from tsee.serving import FolderResult, ReadOptions
@@ -27,7 +28,7 @@ __all__ = ["transform"]
 @click.command()
 @model_argument
 @data_argument
-@output_option("OUT", "File for the map: .csv, .tsv (also .gz), .parquet, .npy, .npz or .h5ad; or a folder.")
+@output_option("OUT", "File for the map: .csv, .tsv (also .gz), .parquet, .npy, .npz or .h5ad; a folder; or -.")
 @click.option("--novelty", is_flag=True, help="Add a column: how unlike the data of fit each row is, from 0 to 1.")
 @read_options
 @placing_options
@@ -48,7 +49,8 @@ def transform(
     Columns are matched by name with the features of the model. If they have other names, list them with --columns in
     the model's order. OUT has the identifiers, the label, and the positions as tsee0 and tsee1; an .h5ad file is a
     copy of DATA with the positions as obsm["X_tsee"]. Rows are read, placed and written in blocks, so DATA can be
-    larger than memory. OUT appears when it is complete. With --novelty a column of that name says what share of the
+    larger than memory. OUT appears when it is complete. DATA can be -, standard input, and so can OUT: CSV to standard
+    output. With --novelty a column of that name says what share of the
     rows of fit lie nearer to their exemplars: above 0.99, a row hardly belongs on the map.
 
     If DATA is a folder and OUT has no file extension, OUT becomes a folder with a map for each file of DATA. Files
@@ -57,9 +59,10 @@ def transform(
     """
     from tsee.serving import becomes_folder_of_maps, load_model, open_matching, place_folder, place_table
 
-    reporter = Reporter(quiet, as_json)
+    reporter = Reporter(quiet, as_json, map_to=output)
     start = time.perf_counter()
-    if becomes_folder_of_maps(data, output):
+    target = MapTarget(output)
+    if becomes_folder_of_maps(data, target.path):
         result = place_folder(
             model,
             data,
@@ -74,9 +77,10 @@ def transform(
         _report_folder(reporter, result, output, time.perf_counter() - start)
         return
     fitted = load_model(model, placement=placement, device=device)
-    with open_matching(fitted, data, options) as table:
+    with open_matching(fitted, received(data), options) as table:
         reporter.note(table.notes, data)
-        place_table(fitted, table, output, novelty=novelty, verbose=not quiet)
+        place_table(fitted, table, target.path, novelty=novelty, verbose=not quiet)
+        target.deliver()
         n_rows = len(table)
     seconds = time.perf_counter() - start
     reporter.say(f"Placed {n_rows:,} rows in {seconds:.1f} s: {output}")

@@ -11,7 +11,6 @@ import click
 from tsee.cli.fit import check_resume, share_of_rows
 from tsee.cli.group import INTERRUPTED, noticing_interrupts
 from tsee.cli.options import (
-    PATH,
     Reporter,
     data_argument,
     model_argument,
@@ -19,6 +18,7 @@ from tsee.cli.options import (
     read_options,
     reporting_options,
 )
+from tsee.cli.streams import PATH, MapTarget, check_not_dash, received
 
 if TYPE_CHECKING:
     from tsee.serving import ReadOptions
@@ -76,15 +76,17 @@ def update(
     from tsee.serving import check_map_path, open_matching, place_table
 
     check_resume(None if checkpoint is None else str(checkpoint), resume)
+    check_not_dash(output, "a model, which is a folder")
     check_target(output)
+    target = None if map_ is None else MapTarget(map_)
     with joined_peers():
         estimator = tsee.load(model)
         estimator.set_params(verbose=not quiet, checkpoint=checkpoint)
-        with open_matching(estimator.map_, data, options) as table:
-            reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0)
+        with open_matching(estimator.map_, received(data), options) as table:
+            reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0, map_to=map_)
             reporter.note(table.notes, data)
-            if map_ is not None:
-                check_map_path(map_, table)
+            if target is not None:
+                check_map_path(target.path, table)
             if not hasattr(estimator, "update"):
                 raise tsee.ModelError(f"{estimator.map_.method} cannot be updated: only dt-see and hot-see can.")
             start = time.perf_counter()
@@ -103,8 +105,9 @@ def update(
                     f"Old exemplars moved by {done.moved_median:.2%} of the map's extent in the median, and "
                     f"95 % of them by at most {done.moved_95:.2%}.",
                 )
-                if map_ is not None:
-                    place_table(fitted_map(grown), table, map_, verbose=not quiet)
+                if target is not None:
+                    place_table(fitted_map(grown), table, target.path, verbose=not quiet)
+                    target.deliver()
                     reporter.say(f"The map: {map_}")
     reporter.result(
         {

@@ -355,6 +355,21 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         placement: str | None = getattr(self, "placement", None)
         return placement
 
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the map's columns: ``tsee0``, ``tsee1`` and so on, as in the files that tsee writes.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            The features of ``fit``; other names are refused.
+
+        Returns
+        -------
+        numpy.ndarray of str
+        """
+        names = super().get_feature_names_out(input_features)  # by the class: dtsee0, hotsee0
+        return np.array([f"tsee{component}" for component in range(len(names))], dtype=object)
+
     @property
     def _n_features_out(self) -> int:
         return self.map_.n_components

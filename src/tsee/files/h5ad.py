@@ -13,6 +13,7 @@ import numpy as np
 from tsee.exceptions import DataFileError, UnnamedColumnsError
 from tsee.files.columns import OtherColumns
 from tsee.files.errors import check_known, listed, reading, require
+from tsee.files.loadings import loadings_checksum, loadings_key
 from tsee.files.rows import ArrayRows, ChosenColumns, Rows, SparseRows, check_numeric
 from tsee.files.stamps import Watched, check_own_hdf5, hdf5_stamp
 from tsee.files.table import Table
@@ -74,6 +75,7 @@ def open_h5ad(
             label_name=label,
             label_column=None if label is None else obs[label],
             notes=notes,
+            loadings=None if of_variables else _loadings(file, item),
             holds=[file],
         )
         stack.pop_all()  # the file stays open with the table
@@ -129,6 +131,12 @@ def _matrix(file: Any, key: str | None, path: Path) -> tuple[Any, bool]:
     known = ["X", *file.get("obsm", ())]
     check_known([key], known, path, "key")
     return file["obsm"][key], False
+
+
+def _loadings(file: Any, item: Any) -> str | None:
+    """A checksum of the PCA that made an entry of obsm, if the file has its loadings."""
+    loadings = file.get(f"varm/{loadings_key(item.name.rpartition('/')[2])}")
+    return loadings_checksum(_names(file, "var"), loadings[:]) if hasattr(loadings, "shape") else None
 
 
 def rows_of(item: Any, path: Path, names: list[str] | None = None) -> tuple[Rows, list[str]]:

@@ -37,6 +37,8 @@ class Table:
         Notes for the user, one sentence each: which columns were kept aside, and why.
     source : pathlib.Path
         The file or folder.
+    loadings : str or None
+        A checksum of the PCA that made the features, if they are an entry of obsm and the file has its loadings.
     kind : str
         The format: "text", "npy", "npz", "parquet", "hdf5", "h5ad" or "zarr".
     """
@@ -52,6 +54,7 @@ class Table:
         label_name: str | None = None,
         label_column: Any = None,
         notes: Sequence[str] = (),
+        loadings: str | None = None,
         holds: Sequence[Any] = (),
     ):
         if len(rows) == 0:
@@ -64,6 +67,7 @@ class Table:
         self.label_name, self._label_column = label_name, label_column
         self._label: np.ndarray | None = None
         self.notes = list(notes)
+        self.loadings = loadings
         self._holds = list(holds)
 
     @property

@@ -14,6 +14,7 @@ from tsee.exceptions import DataFileError, UnnamedColumnsError
 from tsee.files import Table, open_table
 from tsee.files.columns import OtherColumns
 from tsee.files.errors import listed
+from tsee.files.loadings import PROJECT
 from tsee.files.mixed import MixedTable, open_mixed
 from tsee.fitted import fitted_map
 from tsee.tables import Choice, EncodedRows, as_frame, encoded_file, open_encoded
@@ -115,7 +116,8 @@ def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | 
     Raises
     ------
     DataFileError
-        If the file cannot be read, lacks a feature, or has a different number of features.
+        If the file cannot be read, lacks a feature, has a different number of features, or if they come from another
+        PCA than the features of the model.
     """
     options = options or ReadOptions()
     fitted = fitted_map(model)
@@ -144,4 +146,21 @@ def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | 
             f"{str(path)!r} has {found:,} features{which}, but the model was fitted with {expected:,}: choose them "
             "with the 'columns' parameter, or leave some out with the 'label' parameter or the 'drop' parameter."
         )
+    if fitted.loadings is not None:
+        _compare_loadings(table, fitted.loadings, options.key)
     return table
+
+
+def _compare_loadings(table: Table, known: str, key: str | None) -> None:
+    """Refuse the features of another PCA; a note says so if that could not be seen."""
+    if table.loadings is None:
+        table.notes.append(
+            "It has no loadings to compare with those of the model: if its features come from another PCA, positions "
+            f"mean nothing; {PROJECT}."
+        )
+    elif table.loadings != known:
+        table.close()
+        raise DataFileError(
+            f"{key!r} in {str(table.source)!r} comes from another PCA than the data of the model (their loadings in "
+            f"varm differ), so positions would mean nothing: {PROJECT}."
+        )

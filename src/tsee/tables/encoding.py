@@ -157,6 +157,21 @@ class TableEncoder:
         widths = [max(len(row[place]) for row in cut) for place in range(6)]
         return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cut]
 
+    def described(self) -> dict[str, Any]:
+        """The same for a program: the columns that count, and why others were kept aside."""
+        columns = [
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "weight": column.weight,
+                "share": column.share,
+                "gaps": column.gaps,
+                "as": column.encoder.describe(),
+            }
+            for column in self.columns
+        ]
+        return {"columns": columns, "aside": {name: ASIDE.get(why, why) for name, why in self.aside.items()}}
+
     def to_json(self) -> dict[str, Any]:
         """The encoders as JSON can hold them; `tensors` has the rest."""
         return {
