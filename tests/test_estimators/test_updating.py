@@ -141,6 +141,19 @@ def test_when_there_is_no_more_room_only_new_kinds_become_exemplars(parts):
     assert np.allclose(grown.exemplars_[200:], parts[1][0][new], atol=1e-3)
 
 
+@pytest.mark.parametrize("hold", [1, 0.5])
+@pytest.mark.parametrize("changes", [{}, {"placement": "forward"}, {"metric": "manhattan"}], ids=str)
+def test_when_there_is_no_more_room_known_rows_are_only_placed(parts, changes, hold):
+    X = parts[0][0][:100]
+    see = quick(n_exemplars=100, **changes).fit(X)
+    grown = see.update(X[:50], hold=hold)
+    assert (grown.update_.n_rows, grown.update_.n_exemplars, grown.update_.n_placed) == (50, 0, 50)
+    assert grown.embedding_.shape == (150, 2)
+    assert np.array_equal(grown.embedding_[100:], grown.transform(X[:50]))
+    again = grown.update(parts[1][0], hold=hold)  # with a new kind
+    assert again.embedding_.shape == (850, 2)
+
+
 def test_rows_that_equal_old_ones_go_where_these_are(see, parts):
     grown = see.update(parts[0][0][:50])
     assert np.array_equal(grown.embedding_[-50:], see.embedding_[:50])
