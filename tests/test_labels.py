@@ -99,6 +99,8 @@ def test_labels_spread_to_unknown_rows_by_random_walks(numbers):
         np.array([3.0, 5.0, np.nan, 3.0]),
         np.array([3.0, 5.0, -1, 3.0]),
         ["a", "b", None, "a"],
+        ["a", "b", float("nan"), "a"],  # which numpy alone would turn into text
+        ("a", "b", np.nan, "a"),
         np.array(["a", "b", "", "a"]),
         pd.Series(["a", "b", pd.NA, "a"], dtype="string"),
         pd.Series(["a", "b", None, "a"], dtype="category"),
@@ -131,6 +133,7 @@ def test_numbers_count_by_their_rank():
         ([None] * 4, "no label that is known"),
         (np.zeros(4, "M8[D]"), "classes or numbers"),
         (np.zeros(4, complex), "classes or numbers"),
+        ([("a", 1), ("b", 2), None, ("a", 1)], "one label for each of the 4 rows"),
     ],
 )
 def test_labels_that_are_refused(y, says):

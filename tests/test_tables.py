@@ -176,6 +176,28 @@ def test_booleans_dates_tags_and_texts():
 # Gaps
 
 
+def test_a_gap_among_numbers_is_no_tag():
+    encoder = TagsEncoder.learn(np.array([1.0, np.nan, 2.0, 1.0]))
+    assert encoder.categories == ["1", "2"]
+    assert np.isnan(encoder.encode(np.array([np.nan]))).all()
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, polars.from_pandas, lambda frame: frame.astype(object)])
+def test_durations_are_numbers(make):
+    frame = pd.DataFrame({"time": pd.to_timedelta([*range(0, 570, 30), None], unit="s"), "word": list("abcd") * 5})
+    column = learn_table(as_frame(make(frame))).columns[0]
+    assert column.kind == "number"
+    assert column.encoder.center == 270  # seconds
+    assert column.gaps == 1 / 20
+
+
+def test_a_table_of_numbers_and_durations_is_a_table():
+    frame = pd.DataFrame({"time": pd.to_timedelta(range(30), unit="s"), "number": RNG.random(30)})
+    see = quick(DtSEE).fit(frame)
+    assert [column.kind for column in see.map_.table.columns] == ["number", "number"]
+    np.testing.assert_array_equal(see.transform(polars.from_pandas(frame)), see.embedding_)
+
+
 def test_a_gap_is_filled_by_what_the_rest_of_its_row_lets_expect():
     factors = RNG.normal(size=(600, 2))
     rows = factors @ RNG.normal(size=(2, 8)) + 0.05 * RNG.normal(size=(600, 8))
@@ -329,6 +351,14 @@ def test_tables_that_look_bad_but_are_not():
     see = quick(DtSEE).fit(gaps)
     assert see.map_.table.aside["note"] == "empty"
     assert np.isfinite(see.embedding_).all()
+
+
+def test_a_table_without_rows_and_a_single_column_are_refused(model):
+    for use in (model.transform, model.novelty, model.update):
+        with pytest.raises(ValueError, match=r"0 sample.* while a minimum of 1 is required"):
+            use(FRAME[:0])
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        model.transform(FRAME.iloc[0])
 
 
 def test_what_is_missing_or_cannot_be_read_is_named(model):

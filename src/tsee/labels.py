@@ -195,7 +195,15 @@ def _as_array(y: Any, n_rows: int) -> np.ndarray:
         )
     if isinstance(y, Tensor):
         y = y.detach().cpu()
-    values = np.asanyarray(y)
+    try:
+        values = np.asanyarray(y)
+    except ValueError:
+        raise ValueError(
+            f"y must hold one label for each of the {n_rows} rows of X, a number or a text. Got a list whose parts have "
+            "several lengths instead."
+        ) from None
+    if isinstance(y, list | tuple) and values.dtype.kind == "U":
+        values = np.asarray(y, object)  # numpy has turned NaN among texts into a text
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.shape != (n_rows,):

@@ -141,6 +141,30 @@ def test_when_there_is_no_more_room_only_new_kinds_become_exemplars(parts):
     assert np.allclose(grown.exemplars_[200:], parts[1][0][new], atol=1e-3)
 
 
+@pytest.mark.parametrize("changes", [{}, {"metric": "manhattan"}, {"n_inputs": 10}, {"n_exemplars": 100}], ids=str)
+def test_rows_too_far_for_a_distance_are_refused(parts, changes):
+    see = quick(**changes).fit(parts[0][0][:200])
+    X = parts[1][0][:60].astype(np.float64)
+    for n, factor in ((60, 1e20), (60, 1e300), (3, 1e20)):
+        bad = X[:n].copy()
+        bad[2] *= factor
+        with pytest.raises(ValueError, match="Row 2 of X is too far from the data of fit"):
+            see.update(bad)
+
+
+@pytest.mark.parametrize("hold", [1, 0.5])
+@pytest.mark.parametrize("changes", [{}, {"placement": "forward"}, {"metric": "manhattan"}], ids=str)
+def test_when_there_is_no_more_room_known_rows_are_only_placed(parts, changes, hold):
+    X = parts[0][0][:100]
+    see = quick(n_exemplars=100, **changes).fit(X)
+    grown = see.update(X[:50], hold=hold)
+    assert (grown.update_.n_rows, grown.update_.n_exemplars, grown.update_.n_placed) == (50, 0, 50)
+    assert grown.embedding_.shape == (150, 2)
+    assert np.array_equal(grown.embedding_[100:], grown.transform(X[:50]))
+    again = grown.update(parts[1][0], hold=hold)  # with a new kind
+    assert again.embedding_.shape == (850, 2)
+
+
 def test_rows_that_equal_old_ones_go_where_these_are(see, parts):
     grown = see.update(parts[0][0][:50])
     assert np.array_equal(grown.embedding_[-50:], see.embedding_[:50])

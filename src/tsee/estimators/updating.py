@@ -21,7 +21,7 @@ from tsee.estimators.automatic import LAYOUT_EXAGGERATION, more_places
 from tsee.estimators.checks import check_parameters
 from tsee.estimators.parameters import NOT_LEARNED
 from tsee.estimators.starting import map_digest
-from tsee.exceptions import ModelError
+from tsee.exceptions import ModelError, RowError
 from tsee.exemplars import Exemplars, choose_points, take
 from tsee.files.rows import Rows
 from tsee.fitted import PLACED_ROWS, FittedMap, History
@@ -50,6 +50,8 @@ __all__ = ["Updated"]
 STEPS_SHARE, EPOCHS_SHARE = 1 / 7, 1 / 4
 # Old exemplars that the network learns again, at least; half as many as there are new rows, if these are more.
 REPLAYED = 8192
+# The sum of the inputs of a row, whose usual size is 1, beyond which float32 does not hold the squares of distances.
+FARTHEST = 1e18
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,7 @@ class Updated:
         from tsee.growing.room import starting_positions  # imports more of scipy than a fit needs
 
         before: FittedMap = self.map_
+        _check_near(Inputs(rows, before.preprocessing))
         base = widened(forget_rows(before, forget, least=10), rows)
         old = base.exemplars
         assert old is not None
@@ -306,6 +309,15 @@ class Updated:
             "forget": None if forget is None else np.asarray(forget).tolist(),
         }
         return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
+
+
+def _check_near(inputs: Inputs) -> None:
+    """Refuse new rows that are too far from the old ones for a distance, as ``transform`` does."""
+    for rows in blocks(len(inputs), PLACED_ROWS):
+        with np.errstate(over="ignore"):
+            far = torch.nonzero(~(inputs[rows].abs().sum(1) < FARTHEST)).squeeze(1)
+        if len(far):
+            raise RowError(rows.start + int(far[0]), "is too far from the data of fit to be on its map: check its values.")
 
 
 def _continued(before: History, after: History) -> History:

@@ -59,6 +59,8 @@ def grow(
         Whether all steps were taken: a KeyboardInterrupt ends the descent where it is.
     """
     n_held = len(old) if hold == 1 else 0
+    if n_held == len(old) + len(start):
+        return old, True
     positions, complete = torch.cat([old, start]), True
     velocity = torch.zeros_like(positions[n_held:])
     gains = torch.ones_like(velocity)

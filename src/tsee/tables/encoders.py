@@ -221,7 +221,7 @@ class TagsEncoder:
 
     @classmethod
     def learn(cls, values: np.ndarray) -> TagsEncoder:
-        rows = [tags_of(value) for value in values.tolist() if value is not None]
+        rows = [tags_of(value) for value in values.tolist() if not _is_gap(value)]
         counts = Counter(tag for row in rows for tag in row)
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_TAGS]
         weights = [math.log((1 + len(rows)) / (1 + count)) + 1 for _, count in ordered]
@@ -235,7 +235,7 @@ class TagsEncoder:
         places = {name: place for place, name in enumerate(self.categories)}
         encoded = np.zeros((len(values), self.width))
         for row, value in enumerate(values.tolist()):
-            if value is None or (isinstance(value, float) and value != value):
+            if _is_gap(value):
                 encoded[row] = np.nan
                 continue
             for tag in tags_of(value):

@@ -20,7 +20,8 @@ __all__ = ["Frame", "as_frame", "is_frame", "is_gap"]
 class Frame:
     """A table: ``names``, ``n_rows``, and ``block(a, b)``, rows a to b of every column.
 
-    A column of a block is an array of float64, with NaN for a gap, or of objects, with None for a gap.
+    A column of a block is an array of float64, with NaN for a gap, or of objects, with None for a gap. A duration is a
+    number of seconds.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class Frame:
     read : callable
         From two numbers of rows to a column each, by name.
     types : dict of str to str
-        What is known of columns beyond their values: "category", "date" or "boolean", by name.
+        What is known of columns beyond their values: "category", "date", "boolean" or "duration", by name.
     named : bool
         Whether the names are names; otherwise they count the columns of an array.
     """
@@ -78,7 +79,7 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> Frame:
         column = X.column if hasattr(X, "column_names") else X.get_column
         whole = {name: _listed(column(name)) for name in names}
         return Frame(names, X.shape[0], lambda start, stop: {k: v[start:stop] for k, v in whole.items()}, types)
-    if hasattr(X, "iloc"):
+    if hasattr(X, "iloc") and is_frame(X):
         names = [str(name) for name in X.columns]
         types = {name: _type_of(str(dtype)) for name, dtype in zip(names, X.dtypes, strict=True)}
 
@@ -109,9 +110,14 @@ def plain_column(values: Any) -> np.ndarray:
     values = np.asarray(values) if not isinstance(values, list) else _objects(values)
     if values.dtype.kind in "iuf":
         return values.astype(np.float64)
+    if values.dtype.kind == "m":
+        return values / np.timedelta64(1, "s")
     if values.dtype.kind == "M":
         values = _objects([None if np.isnat(value) else value for value in values.astype("M8[us]")])
     found = _objects([None if is_gap(value) else value for value in values.tolist()])
+    durations = [isinstance(value, datetime.timedelta) for value in found.tolist() if value is not None]
+    if durations and all(durations):
+        found = _objects([None if value is None else value.total_seconds() for value in found.tolist()])
     kinds = {type(value) for value in found.tolist()} - {type(None)}
     if kinds <= {int, float, bool} and kinds & {int, float}:
         return np.array([math.nan if value is None else float(value) for value in found], np.float64)
@@ -153,6 +159,8 @@ def _type_of(dtype: str) -> str:
         return "category"
     if dtype.startswith(("date", "timestamp")):
         return "date"
+    if dtype.startswith(("timedelta", "duration")):
+        return "duration"
     return "boolean" if dtype.startswith("bool") else ""
 
 

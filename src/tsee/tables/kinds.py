@@ -89,7 +89,7 @@ def kind_of(name: str, values: np.ndarray, known: str = "") -> str:
     values : ndarray
         As in a block of a `Frame`.
     known : str
-        "category", "date" or "boolean" if its type says so.
+        "category", "date", "boolean" or "duration" if its type says so.
     """
     if values.dtype.kind == "f":
         there = values[np.isfinite(values)]
@@ -102,7 +102,7 @@ def kind_of(name: str, values: np.ndarray, known: str = "") -> str:
     there = [value for value in values.tolist() if value is not None]
     if not there:
         return "empty"
-    if known:
+    if known in KINDS:
         return known
     if all(isinstance(value, list | tuple | set | frozenset | np.ndarray) for value in there):
         return "tags"

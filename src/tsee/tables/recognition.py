@@ -98,6 +98,8 @@ def encode_new(encoder: TableEncoder, X: Any, missing: str = "allow") -> Any:
     frame = as_frame(X, encoder.order)
     if is_frame(X) and not encoder.named and len(frame.names) == len(encoder.order):  # fitted without names
         frame = frame.renamed(encoder.order)
+    if frame.n_rows == 0:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
     rows = EncodedRows(frame, encoder)
     if missing == "error":
         check_no_gaps(rows)
@@ -168,7 +170,7 @@ def _needs_encoders(X: Any, missing: str) -> bool:
     for name, values in frame.block(0, frame.n_rows).items():
         if values.dtype.kind != "f" and not all(isinstance(value, bool | np.bool_) for value in values.tolist()):
             return True
-        if frame.types.get(name) in ("category", "date"):
+        if frame.types.get(name) in ("category", "date", "duration"):
             return True
         if values.dtype.kind == "f" and bool(np.isnan(values).any()):
             gaps.append(name)
