@@ -43,7 +43,7 @@ test-oldest:  ## run the tests with the lowest versions that pyproject.toml allo
 	$(PYTHON) -m venv --clear $(OLDEST)
 	$(PYTHON) packaging/oldest.py > $(OLDEST)/requirements.txt
 	$(OLDEST)/bin/python -m pip install --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
-	  --requirement $(OLDEST)/requirements.txt "setuptools>=77" wheel pytest pytest-timeout pytest-xdist pandas anndata ipykernel nbclient
+	  --requirement $(OLDEST)/requirements.txt "setuptools>=77" wheel pytest pytest-timeout pytest-xdist pandas polars anndata ipykernel nbclient
 	$(OLDEST)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest --timeout=900 --numprocesses=auto --maxprocesses=8 \
 	  -m "not slow" $(OLDEST_TESTS) $(PYTEST_ARGS)
