@@ -40,6 +40,29 @@ def test_a_tap_of_a_finger(simple, open_page):
     assert "Row 90" in page.inner_text("#point")
 
 
+def test_what_a_tap_opens_can_be_seen_on_a_dark_phone(simple, open_page):
+    """Nothing lies above the sheet of the point, and its ground is not that of the map."""
+    page = open_page(simple, 390, 800, has_touch=True, is_mobile=True, color_scheme="dark")
+    for row in (90, 3, 60):  # the second and the third tap change what is there
+        page.touchscreen.tap(*page.screen(row))
+        page.wait_for_function("row => document.querySelector('#point').innerText.includes(`Row ${row}`)", arg=row)
+        page.settle()
+        left, top, right, bottom = page.evaluate(
+            """() => {
+                const { left, top, right, bottom } = document.querySelector('#point').getBoundingClientRect();
+                return [left, top, right, bottom];
+            }"""
+        )
+        assert 0 <= left < right <= 390
+        assert 0 <= top < bottom <= 800
+        spots = [(x, y) for x in (left + 12, right - 12) for y in (top + 12, bottom - 6)]
+        seen = "([x, y]) => document.querySelector('#point').contains(document.elementFromPoint(x, y))"
+        assert all(page.evaluate(seen, spot) for spot in spots)
+        picture = page.picture()
+        ground = picture[int(top) - 8, 4]
+        assert all((picture[int(y), int(left) + 6] > ground).all() for y in (top + 20, (top + bottom) / 2, bottom - 20))
+
+
 def test_two_fingers_zoom(simple, open_page):
     page = open_page(simple, 390, 800, has_touch=True)
     session = page.context.new_cdp_session(page.page)
