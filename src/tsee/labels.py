@@ -199,8 +199,8 @@ def _as_array(y: Any, n_rows: int) -> np.ndarray:
         values = np.asanyarray(y)
     except ValueError:
         raise ValueError(
-            f"y must hold one label for each of the {n_rows} rows of X, a number or a text. Got a list whose parts have "
-            "several lengths instead."
+            f"y must hold one label for each of the {n_rows} rows of X, a number or a text. Got a list whose parts "
+            "have several lengths instead."
         ) from None
     if isinstance(y, list | tuple) and values.dtype.kind == "U":
         values = np.asarray(y, object)  # numpy has turned NaN among texts into a text

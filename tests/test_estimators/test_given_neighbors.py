@@ -321,9 +321,13 @@ def test_what_given_neighbors_do_not_go_with():
             quick(DtSEE, **parameters).fit(X, neighbors=GOOD)
     see = quick(DtSEE, n_exemplars=20).fit(X)
     with pytest.raises(
-        ValueError, match="^The 'neighbors' parameter of transform needs a map on which every row of fit"
+        ValueError,
+        match="^The 'neighbors' parameter of transform needs a map on which every row is an exemplar.* 20 .* 50",
     ):
         see.transform(X, neighbors=GOOD)
+    full = quick(DtSEE, n_exemplars=50).fit(X).update(X[:10])  # which are only placed
+    with pytest.raises(ValueError, match="this one has 50 exemplars of 60 rows"):
+        full.transform(X, neighbors=GOOD)
     with pytest.raises(ValueError, match="a line for each of the 49 rows of X"):
         quick(DtSEE).fit(X).transform(X[:49], neighbors=GOOD)
 

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import scipy.sparse
 import torch
@@ -87,7 +88,9 @@ def test_pages_tell_versions_apart(see, grown, monkeypatch):
     grown.to_html("map.html")
     grown.to_html("map.html", columns={"digit": np.zeros(n + 700)})
     grown.to_html("map.html", columns=own)
-    assert [columns and list(columns) for columns in shown] == [None, ["version"], ["digit", "version"], ["version"]]
+    grown.to_html("map.html", columns=polars.DataFrame({"digit": np.zeros(n + 700)}))
+    names = [None, ["version"], ["digit", "version"], ["version"], ["digit", "version"]]
+    assert [columns and list(columns) for columns in shown] == names
     assert shown[2]["version"].tolist() == ["fit"] * n + ["update 1"] * 700
     assert shown[3] is own
 

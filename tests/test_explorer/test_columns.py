@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 
-from tsee.explorer.columns import describe_column
+from tsee.explorer.columns import check_columns, describe_column
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,18 @@ def test_kinds_of_columns(values, kind):
     description, arrays = describe_column("name", np.asarray(values), "key")
     assert description["kind"] == kind
     assert len(arrays[description.get("lengths", "key")]) == len(values)
+
+
+@pytest.mark.parametrize("make", [polars.from_pandas, pyarrow.Table.from_pandas])
+def test_columns_of_every_kind_of_table(make):
+    frame = pd.DataFrame({"word": ["a", "b", None], "number": [0.5, np.nan, 1.5], "date": pd.to_datetime(["2026"] * 3)})
+    found, expected = check_columns(make(frame), 3), check_columns(frame, 3)
+    assert list(found) == list(expected)
+    for name, values in expected.items():
+        description, arrays = describe_column(name, found[name], "key")
+        alike, others = describe_column(name, values, "key")
+        assert description == alike
+        assert all(np.array_equal(arrays[key], others[key], equal_nan=True) for key in others)
 
 
 @pytest.mark.parametrize("first", [0, 2**31, 2**53 - 200, 2**60])

@@ -186,7 +186,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
             return super().transform(X)
         check_is_fitted(self)
         n_rows = self._check_new(X).shape[0]
-        return given_positions(self._fitted_exemplars, neighbors, n_rows).numpy()
+        return given_positions(self._fitted_exemplars, neighbors, n_rows, sum(self.map_.row_counts)).numpy()
 
     def _start_network(self, inputs: Inputs, plan: Plan) -> nn.Module:
         return NoNetwork() if self.metric == PRECOMPUTED else super()._start_network(inputs, plan)

@@ -192,8 +192,12 @@ class Shown:
 
     def _with_versions(self: Any, columns: Any, X: Any) -> Any:
         """Columns that describe the rows, with the version that each row came with, if there were updates."""
-        given = {} if columns is None else columns
-        if X is not None or not self.map_.updates or not hasattr(given, "items") or "version" in given:
+        if X is not None or not self.map_.updates:
+            return columns
+        from tsee.explorer.columns import named_columns
+
+        given = {} if columns is None else named_columns(columns)
+        if not hasattr(given, "items") or "version" in given:
             return columns
         names = np.array(["fit", *(f"update {i + 1}" for i in range(len(self.map_.updates)))])
         return {**dict(given.items()), "version": names[self.versions_]}

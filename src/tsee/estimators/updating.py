@@ -317,7 +317,9 @@ def _check_near(inputs: Inputs) -> None:
         with np.errstate(over="ignore"):
             far = torch.nonzero(~(inputs[rows].abs().sum(1) < FARTHEST)).squeeze(1)
         if len(far):
-            raise RowError(rows.start + int(far[0]), "is too far from the data of fit to be on its map: check its values.")
+            raise RowError(
+                rows.start + int(far[0]), "is too far from the data of fit to be on its map: check its values."
+            )
 
 
 def _continued(before: History, after: History) -> History:

@@ -11,7 +11,7 @@ import numpy as np
 from tsee.explorer.packing import Arrays
 from tsee.plots import MOST_CLASSES
 
-__all__ = ["check_columns", "columns_of", "describe_column"]
+__all__ = ["check_columns", "columns_of", "describe_column", "named_columns"]
 
 # Up to this many different words are categories, which have colors; more are texts, which can be searched.
 MAX_CATEGORIES = 1000
@@ -20,10 +20,20 @@ DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z?)?")
 ALWAYS_CATEGORIES = 20
 
 
+def named_columns(columns: Any) -> Any:
+    """A DataFrame of polars or an Arrow table as a dictionary; anything else as it is."""
+    if hasattr(columns, "column_names"):
+        return {name: columns.column(name) for name in columns.column_names}
+    if hasattr(columns, "get_columns"):
+        return {column.name: column for column in columns.get_columns()}
+    return columns
+
+
 def check_columns(columns: Any, n_rows: int) -> dict[str, np.ndarray]:
     """Columns by name, each with one value per row."""
     if columns is None:
         return {}
+    columns = named_columns(columns)
     if not hasattr(columns, "items"):
         raise TypeError(
             "The 'columns' parameter of a page must be a DataFrame or a dictionary of names and values. "

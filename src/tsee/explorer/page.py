@@ -173,7 +173,10 @@ def _colored_by(color: str, described: list[dict[str, Any]]) -> str:
     """The name of a column that can color the points."""
     names = [column["name"] for column in described if column["kind"] != "text"]
     if str(color) not in names:
-        raise ValueError(f"The 'color' parameter of a page must be one of its columns: {listed(names)}. Got {color!r}.")
+        known = (
+            f"one of its columns: {listed(names)}" if names else "None, since it has no columns that can color points"
+        )
+        raise ValueError(f"The 'color' parameter of a page must be {known}. Got {color!r} instead.")
     return str(color)
 
 

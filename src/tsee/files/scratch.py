@@ -79,9 +79,13 @@ class NumberSpill:
             _write_all(self._file, np.ascontiguousarray(kept))
         self.rows += len(block)
 
+    def close(self) -> None:
+        """Write no more."""
+        self._file.close()
+
     def finish(self) -> FileArray:
         """All rows."""
-        self._file.close()
+        self.close()
         return FileArray(self._path, self.dtype, (self.rows, self.width), keep=self._scratch)
 
     def _to_double(self) -> None:
@@ -118,6 +122,11 @@ class TextSpill:
             values = [pointed(value) for value in values]
         self._integers = self._integers and all(map(_is_plain_integer, values))
         self._numbers = self._numbers and (self._integers or all(map(_is_finite_number, values)))
+
+    def close(self) -> None:
+        """Write no more."""
+        self._file.close()
+        self._ends.close()
 
     def finish(self) -> TextColumn:
         """All values: as integers or as floats if all of them are, otherwise as text."""

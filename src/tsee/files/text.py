@@ -273,16 +273,21 @@ def _parse(
     scratch = Scratch()
     numbers = NumberSpill(scratch, len(positions))
     spills = {position: TextSpill(scratch, decimal) for position in texts}
-    for item in blocks:
-        if item is None:
-            scratch.close()
-            return None
-        block, values = item
-        numbers.append(block)
-        for position, spill in spills.items():
-            spill.append(values[position])
-    columns = {position: spill.finish() for position, spill in spills.items()}
-    return _Parsed(numbers.finish(), positions, columns, scratch)
+    with contextlib.ExitStack() as files:  # also if the file turns out not to be a matrix
+        for opened in (numbers, *spills.values()):
+            files.callback(opened.close)
+        for item in blocks:
+            if item is None:
+                break
+            block, values = item
+            numbers.append(block)
+            for position, spill in spills.items():
+                spill.append(values[position])
+        else:
+            columns = {position: spill.finish() for position, spill in spills.items()}
+            return _Parsed(numbers.finish(), positions, columns, scratch)
+    scratch.close()
+    return None
 
 
 def _table(path: Path, file: _PlainFile, chosen: Selection, parsed: _Parsed, label: str | None) -> Table:

@@ -16,7 +16,7 @@ __all__ = ["given_positions"]
 
 
 @torch.inference_mode()
-def given_positions(exemplars: Exemplars, neighbors: Any, n_rows: int) -> Tensor:
+def given_positions(exemplars: Exemplars, neighbors: Any, n_rows: int, n_fitted: int) -> Tensor:
     """Positions of rows among the nearest 20 of their given neighbors; each is independent of the other rows.
 
     Parameters
@@ -26,15 +26,18 @@ def given_positions(exemplars: Exemplars, neighbors: Any, n_rows: int) -> Tensor
     neighbors : sparse matrix of shape (n_rows, z), or pair of arrays of shape (n_rows, k)
         The distances of the rows from exemplars, or the numbers of these and the distances.
     n_rows : int
+    n_fitted : int
+        The rows of ``fit`` and of updates: all must be exemplars.
 
     Returns
     -------
     Tensor of shape (n_rows, h)
     """
-    if exemplars.indices is None or int(exemplars.indices[-1]) >= len(exemplars):
+    if exemplars.indices is None or n_fitted != len(exemplars):
         raise ValueError(
-            "The 'neighbors' parameter of transform needs a map on which every row of fit is an exemplar: fit with "
-            "neighbors, or with n_exemplars=None and at most 65,536 rows."
+            "The 'neighbors' parameter of transform needs a map on which every row is an exemplar, and this one has "
+            f'{len(exemplars):,} exemplars of {n_fitted:,} rows: fit with neighbors, or with exemplars="points" and '
+            "n_exemplars=None."
         )
     assert exemplars.positions is not None
     given = GivenNeighbors.checked(neighbors, n_rows, len(exemplars))
