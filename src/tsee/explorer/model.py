@@ -16,6 +16,7 @@ from tsee.fitted import FittedMap
 from tsee.networks import ACTIVATIONS, DeepNetwork, HighOrderNetwork
 from tsee.placement import novelty, refined
 from tsee.placement.forward import forward_positions
+from tsee.tables import TableEncoder
 
 __all__ = ["describe_model"]
 
@@ -34,17 +35,18 @@ def describe_model(
 ) -> tuple[dict[str, Any] | None, Arrays]:
     """A description and arrays with which a page places new rows; None if it cannot.
 
-    It can neither run a network of the user's own nor one that is missing, nor encode a table with words or gaps.
+    It can neither run a network of the user's own nor one that is missing. Of a table with words or gaps, it has the
+    encoders.
 
     Parameters
     ----------
     fitted : FittedMap
     features : sequence of str or None
-        Names of the features; None takes the map's own.
+        Names of the features; None takes the map's own. A table has its own names.
     extent : float
         The longer side of the map.
     """
-    if not isinstance(fitted.network, DeepNetwork | HighOrderNetwork) or fitted.table is not None:
+    if not isinstance(fitted.network, DeepNetwork | HighOrderNetwork):
         return None, {}
     network = copy.deepcopy(fitted.network).cpu()
     halved = _can_be_halved(network, _typical_inputs(fitted), extent)
@@ -68,11 +70,27 @@ def describe_model(
         "placement": "forward",
         "forwardOnly": False,
     }
+    if fitted.table is not None:
+        encoders, own = _describe_table(fitted.table)
+        description |= encoders
+        arrays |= own
     if fitted.exemplars is not None:
         compared, own = _describe_exemplars(fitted, fitted.exemplars)
         description |= compared
         arrays |= own
     return description, arrays
+
+
+def _describe_table(table: TableEncoder) -> tuple[dict[str, Any], Arrays]:
+    """What a page needs to encode a table as `TableEncoder.encode` does."""
+    description = table.to_json()
+    columns = [
+        {name: column[name] for name in ("name", "kind", "weight", "mark", "encoder")}
+        for column in description["columns"]
+    ]
+    carried = {"columns": columns, "order": description["order"], "named": description["named"]}
+    arrays: Arrays = {name: tensor.numpy() for name, tensor in table.tensors().items()}
+    return {"table": carried, "features": table.names if table.named else None}, arrays
 
 
 def _describe_exemplars(fitted: FittedMap, exemplars: Exemplars) -> tuple[dict[str, Any], Arrays]:

@@ -8,6 +8,7 @@ import { csvLine, download, h, icon, iconButton } from './elements.js';
 // A row is unlike the data of the map if it is farther from its nearest exemplars than this share of known rows.
 const NOVEL = 0.99;
 const LINE = 30; // the height of a line of the list, in pixels
+const MAX_LINES = 16; // of the card of a new row
 const HOVER_RADIUS = 10; // pixels
 
 export class Additions {
@@ -105,15 +106,16 @@ export class Additions {
   }
 
   expected() {
-    const { features, nFeatures } = this.model;
+    const { features, nFeatures, table } = this.model;
     if (!features) {
-      return h('p', { className: 'quiet' }, `Expected: ${many(nFeatures, 'numeric column')}, in the order of the data that the map was learned from.`);
+      const columns = table ? many(table.order.length, 'column') : many(nFeatures, 'numeric column');
+      return h('p', { className: 'quiet' }, `Expected: ${columns}, in the order of the data that the map was learned from.`);
     }
     const first = features.slice(0, 12);
     return h(
       'p',
       { className: 'quiet expected' },
-      `Expected: ${many(nFeatures, 'column')}, in any order. Other columns are kept. `,
+      `Expected: ${many(features.length, 'column')}, in any order. Other columns are kept${table ? ', and fields can be empty' : ''}. `,
       first.map((name) => h('code', {}, name)),
       features.length > first.length ? ` and ${counted(features.length - first.length)} more` : '',
     );
@@ -132,7 +134,7 @@ export class Additions {
     this.worker = new Worker(url);
     URL.revokeObjectURL(url);
     const { arrays } = this.page.data;
-    const needed = ['mean', 'spread', 'basis', 'exemplarInputs', 'exemplarPositions', 'noveltyShares', 'noveltyDistances'];
+    const needed = ['mean', 'spread', 'basis', 'exemplarInputs', 'exemplarPositions', 'noveltyShares', 'noveltyDistances', 'table.mean', 'table.axes'];
     for (const step of this.model.steps) needed.push(step.weight, step.bias);
     this.worker.postMessage({
       kind: 'begin',
@@ -297,7 +299,7 @@ export class Additions {
 
   card(row, card, at) {
     const { batch } = this;
-    const lines = batch.columns.map((column) => [column.name, column.values[row]]);
+    const lines = batch.columns.slice(0, MAX_LINES).map((column) => [column.name, column.values[row]]);
     if (batch.novel[row]) lines.push(['unlike the map’s data', `farther than ${(100 * Math.min(batch.novelty[row], 0.999)).toFixed(1)} % of it`]);
     card.show(null, lines, this.fill(row), `new row ${counted(row)}`, at);
   }

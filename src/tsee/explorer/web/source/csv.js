@@ -10,6 +10,8 @@ const FIRST_FIELDS = 2 ** 18;
 
 export class BadData extends Error {}
 
+export const isMissing = (field) => MISSING.has(field.trim().toLowerCase());
+
 // { names, rows: [fields], lines: [the line where each row begins], headless, decimal: '.' or ',' }
 export function readTable(text, source) {
   if (text.startsWith('\ufeff')) text = text.slice(1);
@@ -48,18 +50,10 @@ export function readTable(text, source) {
 // The positions of the features in the order of the model, and of the other columns.
 export function matchColumns(table, model) {
   const { names, source } = table;
+  if (model.table) return matchTable(table, model.table);
   let features;
   if (model.features && !(table.headless && names.length === model.nFeatures)) {
-    const positions = new Map(names.map((name, i) => [name, i]));
-    const missing = model.features.filter((name) => !positions.has(name));
-    if (missing.length) {
-      const asked = new Set(model.features);
-      const others = names.filter((name) => !asked.has(name));
-      const close = [...new Set(missing.slice(0, 8).flatMap((name) => closeTo(name, others)))];
-      const hint = close.length ? `did you mean ${listed(close)}?` : `it has ${listed(names)}.`;
-      throw new BadData(`${quoted(source)} has no column${missing.length > 1 ? 's' : ''} ${listed(missing)}: ${hint}`);
-    }
-    features = model.features.map((name) => positions.get(name));
+    features = positionsOf(model.features, names, source);
   } else {
     features = names.map((_, i) => i);
     if (names.length !== model.nFeatures) features = features.filter((i) => isFeature(table, i));
@@ -75,6 +69,25 @@ export function matchColumns(table, model) {
   }
   const taken = new Set(features);
   return { features, aside: names.map((_, i) => i).filter((i) => !taken.has(i)) };
+}
+
+// The columns of a table that is encoded. If it has no names, or the map knows none, all of them count by their order.
+function matchTable({ names, headless, source }, { columns, order, named }) {
+  const byOrder = (headless || !named) && names.length === order.length;
+  const features = positionsOf(columns.map(({ name }) => name), byOrder ? order : names, source);
+  return { features, aside: names.map((_, i) => i) }; // all of them are shown: they have words
+}
+
+function positionsOf(asked, names, source) {
+  const positions = new Map(names.map((name, i) => [name, i]));
+  const missing = asked.filter((name) => !positions.has(name));
+  if (missing.length) {
+    const others = names.filter((name) => !asked.includes(name));
+    const close = [...new Set(missing.slice(0, 8).flatMap((name) => closeTo(name, others)))];
+    const hint = close.length ? `did you mean ${listed(close)}?` : `it has ${listed(names)}.`;
+    throw new BadData(`${quoted(source)} has no column${missing.length > 1 ? 's' : ''} ${listed(missing)}: ${hint}`);
+  }
+  return asked.map((name) => positions.get(name));
 }
 
 // The features of rows `from` to `to`, as numbers.
@@ -98,7 +111,7 @@ export function numbersOf(table, features, from, to) {
 function refuseField(table, row, column) {
   const field = table.rows[row][column];
   const where = `${quoted(table.source)}, row ${row} (line ${table.lines[row]}), column ${quoted(table.names[column])}`;
-  if (MISSING.has(field.trim().toLowerCase())) {
+  if (isMissing(field)) {
     const what = field.trim() ? ` (${quoted(field.trim())})` : '';
     throw new BadData(`${where}: the value is missing${what}: fill it in, or remove that row.`);
   }
@@ -200,12 +213,12 @@ const firstRows = (record) => Math.max(1, Math.floor(FIRST_FIELDS / Math.max(1, 
 
 // A field with a decimal point instead of a decimal comma. In a file with decimal commas, 1.234 could mean 1234, so it
 // is not a number.
-function pointed(field, decimal) {
+export function pointed(field, decimal) {
   if (decimal === '.') return field;
   return field.includes('.') ? 'ambiguous' : field.replace(',', '.');
 }
 
-function isNumber(field, decimal) {
+export function isNumber(field, decimal) {
   return NUMBER.test(pointed(field, decimal)) || /^\s*[+-]?inf(inity)?\s*$/i.test(field);
 }
 
@@ -219,12 +232,17 @@ function isData(record, decimal) {
 // Whether a column is a feature: mostly numbers, and not a number for each row.
 function isFeature(table, column) {
   const values = table.rows.slice(0, firstRows(table.names)).map((row) => row[column]);
-  const numbers = values.filter((field) => isNumber(field, table.decimal)).length;
-  const missing = values.filter((value) => MISSING.has(value.trim().toLowerCase())).length;
-  if (!(numbers > 0 && 2 * numbers > values.length - missing)) return false;
+  if (!mostlyNumbers({ ...table, rows: table.rows.slice(0, values.length) }, column)) return false;
   const name = table.names[column];
   const numbersRows = IDENTIFIER.test(name) || /[a-z]I[dD]$/.test(name);
   return !(numbersRows && values.every((value) => /^\s*[-+]?\d+\s*$/.test(value)) && new Set(values).size === values.length);
+}
+
+// Whether more than half of the values of a column are numbers, not counting missing ones.
+export function mostlyNumbers(table, column) {
+  const numbers = table.rows.filter((row) => isNumber(row[column], table.decimal)).length;
+  const missing = table.rows.filter((row) => isMissing(row[column])).length;
+  return numbers > 0 && 2 * numbers > table.rows.length - missing;
 }
 
 // The names in a header, which must differ; columns without a name get one.

@@ -1,6 +1,7 @@
 // Places new rows in a worker, so that the page stays responsive.
 
 import { BadData, matchColumns, numbersOf, quoted, readTable } from './csv.js';
+import { TableEncoder } from './encoding.js';
 import { Exemplars } from './exemplars.js';
 import { BLOCK, Memory, Network } from './network.js';
 import product from '../node_modules/.built/product.wasm';
@@ -13,6 +14,7 @@ async function begin({ model, arrays }) {
   const memory = new Memory(instance);
   parts = {
     model,
+    table: model.table ? new TableEncoder(model, arrays) : null,
     network: new Network(memory, model, arrays),
     exemplars: arrays.exemplarInputs ? new Exemplars(memory, model, arrays) : null,
   };
@@ -43,6 +45,7 @@ async function place({ content, source }) {
   const { model, network, exemplars } = parts;
   const table = readTable(await textOf(content, source), source);
   const { features, aside } = matchColumns(table, model);
+  const rowsOf = parts.table?.rowsOf(table, features) ?? ((from, to) => numbersOf(table, features, from, to));
   const n = table.rows.length;
   const positions = new Float32Array(2 * n);
   const novelty = exemplars?.distances ? new Float32Array(n) : null;
@@ -52,7 +55,7 @@ async function place({ content, source }) {
     const refuse = (row, problem) => {
       throw new BadData(`${quoted(source)}, row ${from + row} (line ${table.lines[from + row]}) ${problem}`);
     };
-    const found = network.run(numbersOf(table, features, from, to), to - from, refuse);
+    const found = network.run(rowsOf(from, to), to - from, refuse);
     const fresh = exemplars?.of(network, to - from, found);
     novelty?.set(fresh, from);
     positions.set(found, 2 * from);
