@@ -40,9 +40,8 @@ def test_info_imports_nothing_slow(model):
 
 
 def test_the_estimators_import_no_statistics_and_no_pandas():
-    code = (
-        "import tsee, sys; tsee.DtSEE; print([m for m in ('scipy.stats', 'pandas', 'scipy.fft') if m in sys.modules])"
-    )
+    names = ("scipy.stats", "pandas", "scipy.fft", "numpy.f2py", "narwhals")
+    code = f"import tsee, sys; tsee.DtSEE; print([m for m in {names} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -55,6 +54,9 @@ tsee.DtSEE
 import sklearn.utils.fixes as fixes
 import pandas, scipy.stats
 assert fixes.pd.DataFrame is pandas.DataFrame
+import numpy
+from scipy._lib.array_api_compat import numpy as held
+assert held.f2py.get_include is numpy.f2py.get_include
 assert fixes.scipy.stats is scipy.stats
 assert fixes._mode([1, 2, 2])[0] == 2
 from sklearn.linear_model import LogisticRegression
