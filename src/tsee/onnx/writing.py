@@ -126,7 +126,8 @@ def _exported(fitted: FittedMap) -> bytes:
         said["table"] = json.dumps(fitted.table.to_json(), ensure_ascii=False)
         warn(
             f"The file takes the {fitted.n_features} numbers that a row of the table becomes, not the table: "
-            "model.map_.table.encode(table) gives them, and the file's metadata says how columns are encoded.",
+            "model.map_.table.encode(table) gives them, with gaps filled. The file's metadata says how columns are "
+            "encoded, but not how gaps are filled.",
             ExportWarning,
         )
     for key, value in said.items():

@@ -43,6 +43,7 @@ export class Fragment {
       parts.set('at', [x, y, scene.span].map((value) => Number(value.toPrecision(5))).join(','));
     }
     if (page.column && page.column !== page.colorable[0]) parts.set('color', page.column.name);
+    if (page.versions?.one) parts.set('version', page.versions.state);
     if (page.legend.filters) parts.set('only', JSON.stringify(page.legend.state));
     for (const { column, legend } of page.filters.chosen) parts.append('filter', JSON.stringify([column.name, legend.filters ? legend.state : null]));
     if (page.field?.value.trim()) parts.set('find', page.field.value.trim());
@@ -81,6 +82,7 @@ export class Fragment {
       }
     };
     if (named(parts.get('color'))) page.colorBy(page.colorable.indexOf(named(parts.get('color'))));
+    if (page.versions && parts.has('version')) page.versions.state = parts.get('version');
     if (Array.isArray(read(parts.get('only')))) page.legend.state = read(parts.get('only')).map(String);
     for (const filter of parts.getAll('filter').map(read)) {
       const column = Array.isArray(filter) && page.filters.columns.find((other) => other.name === filter[0]);

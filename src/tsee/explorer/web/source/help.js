@@ -2,6 +2,7 @@
 
 import { counted, many } from './columns.js';
 import { h } from './elements.js';
+import { versionsIn } from './versions.js';
 
 const KEYS = [
   ['Drag, or arrow keys', 'move'],
@@ -15,11 +16,12 @@ const KEYS = [
   ['N', 'place new rows; you can also drop or paste them anywhere'],
   ['T, P, C', 'names, pictures, lines of equal density'],
   ['E, D', 'exemplars, dark or light background'],
+  ['[ and ]', 'an earlier or later version of the map'],
   ['Esc', 'clear the search, selection or filter'],
 ];
 
 function keysOf(data) {
-  return KEYS.filter(([key]) => key !== 'Click on a point' || data.trust);
+  return KEYS.filter(([key]) => (key !== 'Click on a point' || data.trust) && (key !== '[ and ]' || versionsIn(data.columns)));
 }
 
 export function help(data) {

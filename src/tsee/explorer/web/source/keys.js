@@ -42,6 +42,8 @@ export function act(page, event) {
     p: () => page.toggle('pictures'),
     c: () => page.toggle('contours'),
     d: () => page.setTheme(),
+    '[': () => page.versions?.go(page.versions.at - 1),
+    ']': () => page.versions?.go(page.versions.at + 1),
     n: () => page.additions.open(),
     '/': () => page.field?.focus(),
     '?': () => help(page.data),

@@ -19,6 +19,7 @@ import { Point } from './point.js';
 import { nameOf, Reading } from './reading.js';
 import { Scene } from './scene.js';
 import { LOOKS, remember, remembered } from './theme.js';
+import { Versions, versionsIn } from './versions.js';
 
 const $ = (name) => document.getElementById(name);
 const narrow = matchMedia('(max-width: 640px)');
@@ -108,6 +109,9 @@ export class Page {
       this.matches = h('button', { type: 'button', className: 'matches', title: 'List them (Enter)', onclick: () => this.selectFound() });
       panel.append(h('label', { className: 'search' }, icon('search'), this.field, h('output', {}, this.matches)));
     }
+    const versions = versionsIn(this.columns);
+    this.versions = versions && new Versions(versions, () => this.update());
+    if (versions) panel.append(this.versions.element);
     this.legend = new Legend(h('div', { className: 'legend' }), this.data.colors, () => this.update());
     if (this.colorable.length) {
       this.chooser = h(
@@ -351,6 +355,7 @@ export class Page {
   async update() {
     const { shown } = this.scene;
     shown.fill(1);
+    this.versions?.hide(shown);
     this.legend.hide(shown);
     this.filters.hide(shown);
     let hits = 0;
@@ -372,7 +377,10 @@ export class Page {
     this.lines = this.layers.contours ? contours(this.scene.x, this.scene.y, shown) : null;
     this.saySelection();
     this.inset();
-    const drawn = this.scene.color(this.legend.codes(this.data.rows), this.legend.colors, FAINT[this.theme]);
+    const plain = { codes: this.legend.codes(this.data.rows), colors: this.legend.colors, older: null };
+    const { codes, colors, older } = this.versions?.colored(plain.codes, plain.colors, this.look.ground, this.theme) ?? plain;
+    const absent = this.versions?.one ? (row) => !this.versions.isThere(row) : null;
+    const drawn = this.scene.color(codes, colors, FAINT[this.theme], { older, absent });
     this.sayCounts();
     this.fragment.write();
     await drawn;
@@ -476,7 +484,7 @@ export class Page {
     this.additions?.paint(context);
     this.written = [];
     if (on.names && !this.found && !this.selected) {
-      const names = { islands: this.islands || [], topics: this.topics, colored: this.column?.index, named: true };
+      const names = { islands: this.islands || [], topics: this.versions?.one ? [] : this.topics, colored: this.column?.index, named: true };
       this.written = paintNames(context, scene, names, this.legend.colors, this.legend.only, look, blocked);
     }
     this.painted = [];
@@ -512,6 +520,7 @@ export class Page {
 }
 
 function islandsOf(page) {
+  if (page.versions?.one) return islands(...page.versions.present(page.column, page.scene.x, page.scene.y));
   page.column.islands ??= islands(page.column, page.scene.x, page.scene.y);
   return page.column.islands;
 }

@@ -127,27 +127,26 @@ export class Scene {
 
   // ---- the look of points ----
 
-  // Colors by code. Rows that are not shown have the last color and are drawn below the others.
-  async color(codes, colors, faint) {
+  // Colors by code. Rows that are not shown have the last color and are drawn below the others; codes from `older` on are
+  // drawn below the codes before, and rows that are `absent` not at all.
+  async color(codes, colors, faint, { older = null, absent = null } = {}) {
     this.colors = [...colors, faint];
     this.style();
     const last = colors.length;
     const { n, order, ordered, shown, points } = this;
-    let below = 0;
-    for (let i = 0; i < n; i++) if (!shown[i]) below++;
-    this.above = n - below;
-    let under = 0;
-    let over = below;
+    const layerOf = (row) => (!shown[row] ? 0 : older !== null && codes[row] >= older ? 1 : 2);
+    const sizes = [0, 0, 0];
+    for (let i = 0; i < n; i++) if (!absent?.(i)) sizes[layerOf(i)]++;
+    this.above = sizes[1] + sizes[2];
+    this.faded = sizes[0] > 0;
+    const at = [0, sizes[0], sizes[0] + sizes[1]];
+    ordered.length = sizes[0] + this.above;
     for (let i = 0; i < n; i++) {
       const row = order[i];
+      if (absent?.(row)) continue;
       const point = points[row];
-      if (shown[row]) {
-        point[2] = codes[row];
-        ordered[over++] = point;
-      } else {
-        point[2] = last;
-        ordered[under++] = point;
-      }
+      point[2] = shown[row] ? codes[row] : last;
+      ordered[at[layerOf(row)]++] = point;
     }
     // One drawing at a time; changes made in the meantime are in the next one.
     if (this.drawing) {
@@ -177,7 +176,7 @@ export class Scene {
     const scaling = Math.max(this.home || 1, 0.01);
     const begin = scaling > 1 ? Math.asinh(scaling) / Math.asinh(1) : scaling;
     this.size = size;
-    const shadow = this.above === this.n ? opacity : opacity * Math.min(0.5, Math.max(0.12, 60 / Math.sqrt(this.n)));
+    const shadow = !this.faded ? opacity : opacity * Math.min(0.5, Math.max(0.12, 60 / Math.sqrt(this.n)));
     const opacities = this.colors.map((_, i) => (i === this.colors.length - 1 ? shadow : opacity));
     const said = JSON.stringify([size / begin, opacity.toFixed(2), shadow.toFixed(3), this.colors]);
     if (said === this.styled) return;
