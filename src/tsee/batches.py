@@ -12,7 +12,17 @@ from torch import Tensor
 
 from tsee.files.scratch import Scratch, writing
 
-__all__ = ["Batch", "DiskStore", "MemoryStore", "Store", "new_store", "seed_of", "smallest_batch", "steps_per_epoch"]
+__all__ = [
+    "MEMORY",
+    "Batch",
+    "DiskStore",
+    "MemoryStore",
+    "Store",
+    "new_store",
+    "seed_of",
+    "smallest_batch",
+    "steps_per_epoch",
+]
 
 # Rows that are shuffled together: a store on disk holds this many in memory.
 BUCKET_ROWS = 2**16

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import scipy.sparse
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from tsee.batches import MemoryStore
+from tsee.batches import MEMORY, MemoryStore
 from tsee.data import check_rows
 from tsee.distributed import all_agree, watched_peers
 from tsee.estimators.checks import check_parameters, shared_facts
@@ -48,7 +48,7 @@ from tsee.scikit import (
 from tsee.tables import EncodedRows, TableEncoder, check_columns, encode_new, table_of
 from tsee.training.checkpoint import Checkpoint, data_digest, digest_of_all, saved_seed
 from tsee.training.plan import Plan, resolve_device
-from tsee.training.reading import read_batches
+from tsee.training.reading import TakenRows, read_batches
 from tsee.training.stages import Session, Stage, Train, run_stages
 
 __all__ = ["ParametricMap"]
@@ -104,8 +104,17 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
     def _choose_exemplars(self, inputs: Inputs, plan: Plan, given: GivenNeighbors | None) -> Exemplars | None:
         return None
 
+    def _learners(self, exemplars: Exemplars | None, plan: Plan) -> Tensor | None:
+        """The exemplars from which the network of this process learns, if it learns from nothing else."""
+        return None
+
     def _make_objective(
-        self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int, labels: Labels | None
+        self,
+        exemplars: Exemplars | None,
+        plan: Plan,
+        n_own_rows: int,
+        labels: Labels | None,
+        learners: Tensor | None = None,
     ) -> Objective:
         raise NotImplementedError
 
@@ -171,8 +180,13 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         all_agree({"the state (stage, epoch and step) in the folder of the checkpoint": found})
         exemplars = self._choose_exemplars(inputs, plan, given)
         guide = self._guide(rows, names, exemplars)
-        objective = self._make_objective(exemplars, plan, rows.shape[0], labels)
-        store = read_batches(inputs, objective, plan, on_disk=isinstance(rows, Rows))
+        learners = self._learners(exemplars, plan)
+        lesson = plan if learners is None else self._lesson(plan, len(learners))
+        objective = self._make_objective(exemplars, lesson, rows.shape[0], labels, learners)
+        if learners is None or exemplars is None:
+            store = read_batches(inputs, objective, plan, on_disk=isinstance(rows, Rows))
+        else:
+            store = read_batches(TakenRows(exemplars.inputs[learners]), objective, lesson, on_disk=False)
         fitted = FittedMap(
             method=type(self).__name__,
             n_components=int(self.n_components),
@@ -186,11 +200,14 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
             row_counts=(plan.n_rows,),
         )
         with checkpoint or nullcontext(), closing(store):
-            session = Session(plan, store, checkpoint, resumed)
-            fitted = run_stages(self._stages(objective, plan, guide), fitted, session)
+            session = Session(lesson, store, checkpoint, resumed)
+            fitted = run_stages(self._stages(objective, lesson, guide), fitted, session)
             fitted = replace(fitted, network=folded(self._on_inputs(fitted.network, objective)))
             kept: Any = None
-            if isinstance(store, MemoryStore):
+            if learners is not None:
+                few = 4 * inputs.shape[0] * inputs.shape[1] <= MEMORY
+                kept = inputs if few or not isinstance(rows, Rows) else None
+            elif isinstance(store, MemoryStore):
                 kept = store.columns.get("inputs", inputs)
                 kept = kept if kept.shape[1] == inputs.shape[1] else inputs  # of rows that were projected
             fitted = fitted.calibrated(rows, plan.start, kept, self._placement)
@@ -240,6 +257,13 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         seed = saved_seed(Path(str(self.checkpoint))) if drawn_before else None
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31))
+        return self._plan_of(n_own_rows, seed)
+
+    def _lesson(self, plan: Plan, n_learners: int) -> Plan:
+        """The plan for the rows that the network learns from, where they are fewer than all. A collective."""
+        return replace(self._plan_of(n_learners, plan.seed), generator=plan.generator, draws=plan.draws)
+
+    def _plan_of(self, n_own_rows: int, seed: int) -> Plan:
         return Plan.make(
             n_own_rows,
             seed=seed,

@@ -28,6 +28,7 @@ from tsee.estimators.starting import LEAST_WEIGHT, Started
 from tsee.estimators.updating import Updated
 from tsee.exceptions import DataWarning, warn
 from tsee.exemplars import Exemplars, choose_centers, choose_points, take, take_own
+from tsee.growing.lesson import share_of
 from tsee.labels import Labels
 from tsee.layout import Guide
 from tsee.metric import PRECOMPUTED, check_distances, compares_features, metric_of
@@ -39,7 +40,7 @@ from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
 from tsee.scikit import check_is_fitted
 from tsee.training.plan import AUTO_STEPS, FEWEST_EPOCHS, MAX_EPOCHS, Plan, resolve_batch_size, resolve_perplexity
-from tsee.training.stages import Distill, LayOut, Stage, is_dense
+from tsee.training.stages import MANY_EXEMPLARS, Distill, LayOut, Stage, is_dense
 
 __all__ = ["ExemplarMap"]
 
@@ -262,8 +263,21 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
             )
         return centers.positions
 
+    def _learners(self, exemplars: Exemplars | None, plan: Plan) -> Tensor | None:
+        """This process's share of the exemplars, where these are fewer than the rows but enough to learn a layout."""
+        assert exemplars is not None
+        enough = MANY_EXEMPLARS <= len(exemplars) < plan.n_rows
+        if not enough or not self._is_refined(exemplars) or self.placement == "forward":
+            return None
+        return torch.arange(len(exemplars))[share_of(len(exemplars))]
+
     def _make_objective(
-        self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int, labels: Labels | None
+        self,
+        exemplars: Exemplars | None,
+        plan: Plan,
+        n_own_rows: int,
+        labels: Labels | None,
+        learners: Tensor | None = None,
     ) -> Objective:
         assert exemplars is not None
         n_candidates = len(exemplars) - (exemplars.indices is not None)
@@ -290,6 +304,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
             remember=refined,
             projection=projection,
             labels=labels,
+            learners=learners,
             verbose=plan.verbose,
         )
         if self.contrast == "noise":

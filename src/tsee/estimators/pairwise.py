@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from tsee.batches import smallest_batch
 from tsee.distributed import all_sum
 from tsee.estimators.base import ParametricMap
@@ -23,7 +25,12 @@ class PairwiseMap(PaperSettings, ParametricMap):
     perplexity: float
 
     def _make_objective(
-        self, exemplars: Exemplars | None, plan: Plan, n_own_rows: int, labels: Labels | None
+        self,
+        exemplars: Exemplars | None,
+        plan: Plan,
+        n_own_rows: int,
+        labels: Labels | None,
+        learners: Tensor | None = None,
     ) -> Pairwise:
         smallest = all_sum(smallest_batch(n_own_rows, plan.n_steps))  # every process has a part of each batch
         perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbors in a batch (see batch_size)")

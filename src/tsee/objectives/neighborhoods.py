@@ -40,6 +40,8 @@ class Neighborhoods:
         From inputs to the fewer numbers that the network is trained on. By default it is trained on the inputs.
     labels : Labels, optional
         The labels of the rows of this process, if neighbors count less whose labels differ. The exemplars must be rows.
+    learners : Tensor, optional
+        The exemplars that the rows of this process are, if the network learns from exemplars only.
     verbose : bool
         Whether to show how far the search for the exemplars' neighbors is.
     """
@@ -54,9 +56,11 @@ class Neighborhoods:
         remember: bool = False,
         projection: Preprocessing | None = None,
         labels: Labels | None = None,
+        learners: Tensor | None = None,
         verbose: bool = False,
     ) -> None:
         self.exemplars, self.start, self.projection = exemplars, start, projection
+        self.learners = learners
         self.perplexity, self.n_neighbors = perplexity, n_neighbors
         if n_neighbors <= MOST_IN_CELLS:
             self._index = exemplars.neighbors or exemplars.index
@@ -80,7 +84,7 @@ class Neighborhoods:
 
     def find(self, inputs: Tensor, rows: slice) -> tuple[Affinities, Tensor | None]:
         """The neighbors of a block of rows, and which exemplar each row is (None if exemplars are centers)."""
-        own = self.exemplars.own(rows, self.start)
+        own = self.exemplars.own(rows, self.start) if self.learners is None else self.learners[rows]
         known = self._of_exemplars
         if known is None or own is None:
             found = self._nearest(inputs, own)
@@ -91,7 +95,8 @@ class Neighborhoods:
                 nearest = self._nearest(inputs[others], None)
                 found.indices[others], found.probabilities[others] = nearest.indices, nearest.probabilities
         if self.labels is not None and self._exemplar_labels is not None:
-            found = self.labels.weigh(found, self.labels.values[rows], self._exemplar_labels)
+            labels = self.labels.values[rows] if self.learners is None else self._exemplar_labels[self.learners[rows]]
+            found = self.labels.weigh(found, labels, self._exemplar_labels)
         return found, own
 
     def of_exemplars(self) -> Affinities:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from tsee.batches import MemoryStore, Store, new_store, seed_of
 from tsee.data import blocks
 from tsee.distributed import all_max, broadcast, rank
@@ -12,18 +14,42 @@ from tsee.preprocessing import Inputs
 from tsee.progress import progress_bar
 from tsee.training.plan import Plan
 
-__all__ = ["read_batches"]
+__all__ = ["TakenRows", "read_batches"]
 
 # Numbers that are read at a time, and the bounds on the rows that hold them.
 READ_ENTRIES, MIN_READ_ROWS, MAX_READ_ROWS = 2**22, 2**10, 2**14
 
 
-def read_batches(inputs: Inputs | GrownRows, objective: Objective, plan: Plan, *, on_disk: bool) -> Store:
+class TakenRows:
+    """Inputs that are in memory anyway: ``rows[a:b]``.
+
+    Parameters
+    ----------
+    inputs : Tensor of shape (n, d)
+    """
+
+    cheap_to_recompute = True
+
+    def __init__(self, inputs: Tensor) -> None:
+        self._inputs, self.shape = inputs, (len(inputs), inputs.shape[1])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Tensor:
+        return self._inputs[rows]
+
+    def take(self, rows: Tensor) -> Tensor:
+        """The inputs of the rows of these numbers."""
+        return self._inputs[rows]
+
+
+def read_batches(inputs: Inputs | GrownRows | TakenRows, objective: Objective, plan: Plan, *, on_disk: bool) -> Store:
     """What training needs for each row, ready to be read in random batches.
 
     Parameters
     ----------
-    inputs : Inputs or GrownRows
+    inputs : Inputs, GrownRows or TakenRows
         The rows of this process.
     objective : Objective
         Its columns are kept with the inputs.

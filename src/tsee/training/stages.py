@@ -32,7 +32,7 @@ from tsee.training.precision import bfloat16_layers
 from tsee.training.run import Run, RunState
 from tsee.values import need
 
-__all__ = ["Distill", "LayOut", "Session", "Stage", "Train", "is_dense", "run_stages"]
+__all__ = ["MANY_EXEMPLARS", "Distill", "LayOut", "Session", "Stage", "Train", "is_dense", "run_stages"]
 
 # The share of a training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
@@ -226,7 +226,7 @@ class LayOut:
             bar.update(descent.done)
             positions, complete = lay_out(descent, progress=lambda done: bar.update(), keep=keep)
         positions = positions if guide is None else guide.aligned(positions)
-        placement: Placement = "refined" if is_dense(plan.n_rows, len(inputs)) else "forward"
+        placement: Placement = "refined" if is_dense(sum(fitted.row_counts), len(inputs)) else "forward"
         return laid_out(replace(fitted, placement=placement), positions, complete=complete)
 
 
