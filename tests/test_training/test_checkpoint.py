@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 
 from tsee import DtSEE, HotSEE, HotSNE, ModelError, PtSNE, load
 from tsee.batches import Store
+from tsee.estimators import exemplar
 from tsee.exceptions import CheckpointError, TrainingWarning
 from tsee.layout import Descent
 from tsee.training import checkpoint
@@ -79,6 +80,21 @@ def test_it_ends_the_same_to_the_bit(cls, changes, epoch, batch, X, tmp_path, mo
     assert (tmp_path / "checkpoint.safetensors").exists()  # in case the model cannot be saved
     see.save(tmp_path / "model")
     assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_network_that_learns_from_exemplars_only_is_resumed_too(X, tmp_path, monkeypatch):
+    monkeypatch.setattr(exemplar, "MANY_EXEMPLARS", 150)
+    whole = quick(n_exemplars=400).fit(X)
+    see = quick(n_exemplars=400, checkpoint=tmp_path)
+    with monkeypatch.context() as patch:
+        stop_at(patch, 3, 1)
+        with pytest.raises(StoppedError):
+            see.fit(X)
+    see.fit(X)
+    assert see.history_["loss"] == whole.history_["loss"]
+    for placement in ("refined", "forward"):
+        see.placement = whole.placement = placement
+        np.testing.assert_array_equal(see.transform(X), whole.transform(X))
 
 
 @pytest.mark.parametrize("n_components", [2, 4])
@@ -332,6 +348,7 @@ TERMINATED = """
 import sys
 from sklearn.datasets import load_digits
 from tsee import DtSEE
+from tsee.estimators import exemplar
 from tsee.training import checkpoint
 checkpoint.INTERVAL = 0.3
 X = load_digits().data[:600]
