@@ -274,8 +274,9 @@ def _parse(
     numbers = NumberSpill(scratch, len(positions))
     spills = {position: TextSpill(scratch, decimal) for position in texts}
     with contextlib.ExitStack() as files:  # also if the file turns out not to be a matrix
-        for opened in (numbers, *spills.values()):
-            files.callback(opened.close)
+        files.callback(numbers.close)
+        for spill in spills.values():
+            files.callback(spill.close)
         for item in blocks:
             if item is None:
                 break
