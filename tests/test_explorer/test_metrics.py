@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import tsee
+from tests.words import rows_of_words
 from tsee.explorer import write_map_page
 from tsee.metric import METRICS
 
@@ -24,6 +25,19 @@ def test_rows_are_placed_as_by_transform(metric, placement, digits, tmp_path, op
     page.drop(frame.to_csv(index=False))
     assert np.abs(page.placed() - see.transform(frame)).max() < 1e-3 * np.ptp(Y, axis=0).max()
     np.testing.assert_allclose(page.evaluate("tsee.added().novelty"), see.novelty(frame), atol=0.03)
+    assert not page.errors
+
+
+@pytest.mark.parametrize("placement", ["refined", "forward"])
+def test_inputs_of_one_length_have_it_on_the_page_too(placement, tmp_path, open_page):
+    X = rows_of_words()
+    see = tsee.DtSEE(placement=placement, max_epochs=3, random_state=0, refinement=100)
+    Y = see.fit_transform(X[:900])
+    assert see.map_.preprocessing.length is not None
+    page = open_page(write_map_page(see, Y, tmp_path / "map.html"))
+    page.drop(pd.DataFrame(X[900:]).to_csv(index=False))
+    assert np.abs(page.placed() - see.transform(X[900:])).max() < 1e-3 * np.ptp(Y, axis=0).max()
+    np.testing.assert_allclose(page.evaluate("tsee.added().novelty"), see.novelty(X[900:]), atol=0.03)
     assert not page.errors
 
 

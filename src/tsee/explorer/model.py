@@ -65,6 +65,7 @@ def describe_model(
         "nFeatures": fitted.n_features,
         "nInputs": preprocessing.n_inputs,
         "scale": preprocessing.scale,
+        "length": preprocessing.length,
         "metric": preprocessing.metric,
         "steps": steps,
         "placement": "forward",

@@ -37,7 +37,8 @@ def widened(fitted: FittedMap, X: Any) -> FittedMap:
     ours = isinstance(network, HighOrderNetwork) or (
         isinstance(network, DeepNetwork) and len(network.config["hidden_layers"]) > 0
     )
-    if basis is None or exemplars is None or not ours:
+    # Inputs of one length cannot take more axes: all old ones would become shorter.
+    if basis is None or exemplars is None or not ours or fitted.preprocessing.length is not None:
         return fitted
     axes = missing_axes(fitted.preprocessing, exemplars.inputs, X)
     if axes.shape[1] == 0:

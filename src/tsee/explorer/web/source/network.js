@@ -3,6 +3,7 @@
 import { comparedRows } from './metric.js';
 
 export const BLOCK = 64;
+const NO_LENGTH = 1e-12; // shorter rows of inputs are not brought to full length
 const LANES = 4; // numbers that are processed at once; rows are padded to a multiple of it
 
 const padded = (length) => Math.ceil(length / LANES) * LANES;
@@ -83,8 +84,15 @@ export class Network {
       return sum;
     };
     const keep = () => {
-      memory.view(this.inputs, BLOCK * stride).set(memory.view(here, BLOCK * stride));
-      for (let row = 0; row < count; row++) this.outside[row] = Math.max(0, this.outside[row] - squares(row));
+      const values = memory.view(here, BLOCK * stride);
+      for (let row = 0; row < count; row++) {
+        const squared = squares(row);
+        this.outside[row] = Math.max(0, this.outside[row] - squared);
+        if (model.length === null || !projected) continue;
+        const factor = model.length / Math.max(Math.sqrt(squared), NO_LENGTH);
+        for (let i = row * stride; i < (row + 1) * stride; i++) values[i] *= factor;
+      }
+      memory.view(this.inputs, BLOCK * stride).set(values);
     };
     const projected = model.steps[0].weight === 'basis';
     for (let row = 0; row < count; row++) this.outside[row] = projected ? squares(row) : 0;
