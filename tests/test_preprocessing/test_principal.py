@@ -127,3 +127,67 @@ def test_axes_that_the_data_do_not_have_are_not_made():
     assert see.n_inputs_ <= 120
     np.testing.assert_allclose(see.exemplars_[:, 120:], 1, atol=1e-4)
     assert np.isfinite(see.exemplars_).all()
+
+
+def rows_of_words(n_rows=1000, n_words=3000, n_topics=100, seed=0):
+    """Sparse rows of unit length: some words of the row's topic, and others of any, some more frequent than others."""
+    rng = np.random.default_rng(seed)
+    frequencies = 1 / np.arange(10, n_words + 10)
+    topics = rng.choice(n_words, size=(n_topics, 30), p=frequencies / frequencies.sum())
+    X = np.zeros((n_rows, n_words), dtype=np.float32)
+    for row, topic in zip(X, rng.integers(n_topics, size=n_rows), strict=True):
+        row[rng.choice(topics[topic], rng.integers(3, 10))] = 1
+        row[rng.choice(n_words, rng.integers(3, 40), p=frequencies / frequencies.sum())] = 1
+    X *= -np.log((X > 0).mean(0).clip(1 / n_rows))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+WORDS = rows_of_words()
+
+
+def test_rows_are_brought_to_one_length_where_that_keeps_more_neighbors():
+    found = fitted(WORDS)
+    assert found.length == pytest.approx(found.n_inputs**0.5)
+    U = Inputs(WORDS, found)[:].numpy()
+    pca = PCA(found.n_inputs, svd_solver="full").fit(WORDS.astype("f8"))
+    plain = pca.transform(WORDS) * (pca.explained_variance_ / pca.explained_variance_[0]) ** (1 / 8)
+    naive = plain / np.linalg.norm(plain, axis=1, keepdims=True) * found.length
+    pairs = np.random.default_rng(0).integers(len(WORDS), size=(2, 500))
+    apart = [np.linalg.norm(Z[pairs[0]] - Z[pairs[1]], axis=1) for Z in (U, naive)]
+    np.testing.assert_allclose(*apart, rtol=5e-3, atol=5e-3)
+    judged = np.arange(256) * len(WORDS) // 256
+    kept = [naive_kept(WORDS, Z, judged, 10) for Z in (plain, U)]
+    assert kept[0] < principal.ENOUGH_KEPT
+    assert kept[1] > principal.KEPT_BY_LENGTH * kept[0]
+    for X in (STEEP, BETWEEN, FLAT):
+        assert fitted(X).length is None
+
+
+def test_inputs_of_one_length_do_not_depend_on_other_rows_and_sparse_rows_have_the_same():
+    found = fitted(WORDS)
+    sparse = scipy.sparse.csr_matrix(WORDS)
+    U = Inputs(WORDS, found)[:]
+    np.testing.assert_allclose(Inputs(sparse, found)[:], U, atol=1e-4)
+    for X in (WORDS, sparse):
+        whole = Inputs(X, found)[:]
+        assert torch.equal(Inputs(X, found)[7:8], whole[7:8])
+    assert not found(found.mean[None].astype(np.float32)).any()  # the mean has no direction
+    outside = found.outside(WORDS, U)
+    plain = found.__class__(found.mean, found.scale, found.basis)
+    np.testing.assert_allclose(outside, plain.outside(WORDS, plain(WORDS)), rtol=1e-5)
+
+
+def test_a_map_of_inputs_of_one_length_is_saved_updated_and_exported(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    see = tsee.DtSEE(max_epochs=1, refinement=5, random_state=0).fit(WORDS[:900])
+    assert see.map_.preprocessing.length is not None
+    placed = see.transform(WORDS[900:])
+    see.save(tmp_path / "model")
+    np.testing.assert_array_equal(tsee.load(tmp_path / "model").transform(WORDS[900:]), placed)
+    tsee.onnx.export(see, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    (found,) = session.run(None, {session.get_inputs()[0].name: WORDS[900:]})
+    np.testing.assert_allclose(found, placed, atol=1e-2 * np.ptp(placed))
+    grown = see.update(WORDS[900:])
+    assert grown.map_.preprocessing.length == see.map_.preprocessing.length
+    see.to_html(tmp_path / "map.html")  # it has the map, and places no new rows

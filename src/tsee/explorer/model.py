@@ -34,7 +34,8 @@ def describe_model(
 ) -> tuple[dict[str, Any] | None, Arrays]:
     """A description and arrays with which a page places new rows; None if it cannot.
 
-    It can neither run a network of the user's own nor one that is missing, nor encode a table with words or gaps.
+    It can neither run a network of the user's own nor one that is missing, nor encode a table with words or gaps, nor
+    bring inputs to one length.
 
     Parameters
     ----------
@@ -45,6 +46,8 @@ def describe_model(
         The longer side of the map.
     """
     if not isinstance(fitted.network, DeepNetwork | HighOrderNetwork) or fitted.table is not None:
+        return None, {}
+    if fitted.preprocessing.length is not None:
         return None, {}
     network = copy.deepcopy(fitted.network).cpu()
     halved = _can_be_halved(network, _typical_inputs(fitted), extent)

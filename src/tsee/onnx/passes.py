@@ -15,6 +15,7 @@ from tsee.neighbors.traced import Cells, TracedIndex, scanned
 from tsee.placement.refined import NEIGHBORS, among_neighbors
 from tsee.preprocessing import Preprocessing
 from tsee.preprocessing.fitting import NEGLIGIBLE
+from tsee.preprocessing.principal import leveled
 
 __all__ = ["ForwardPass", "RefinedPass"]
 
@@ -31,7 +32,7 @@ class _Preprocess(nn.Module):
         # float32 as the rows are: `transform` centers float32 rows with it too.
         self.register_buffer("mean", torch.from_numpy(preprocessing.mean.astype(np.float32)))
         self.register_buffer("basis", None if preprocessing.basis is None else torch.from_numpy(preprocessing.basis))
-        self.factor, self.metric = 1 / preprocessing.scale, preprocessing.metric
+        self.factor, self.metric, self.length = 1 / preprocessing.scale, preprocessing.metric, preprocessing.length
         spread = preprocessing.spread
         self.register_buffer("divisor", None if spread is None else torch.from_numpy(preprocessing.divisor).float())
 
@@ -42,7 +43,7 @@ class _Preprocess(nn.Module):
             rows = rows / rows.square().sum(1, keepdim=True).sqrt()
         centered = rows - self.mean
         inputs = centered * self.factor if self.divisor is None else centered / self.divisor
-        return hardshrink(inputs if self.basis is None else inputs @ self.basis, NEGLIGIBLE)
+        return hardshrink(inputs if self.basis is None else leveled(inputs @ self.basis, self.length), NEGLIGIBLE)
 
 
 class ForwardPass(nn.Module):

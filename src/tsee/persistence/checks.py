@@ -24,8 +24,8 @@ __all__ = ["check_model"]
 
 KEYS = {"format", "format_version", "tsee_version", "parameters", "method", "n_components", "n_features"}
 KEYS |= {"feature_names", "network", "scale", "perplexity", "placement", "history", "checksum", "config_checksum"}
-# Models that were saved before there was a choice of metrics, or updates, or a known PCA, do not have them.
-LATER_KEYS = {"metric", "row_counts", "updates", "loadings"}
+# Models that were saved before there was a choice of metrics, or updates, a known PCA, or one length, do not have them.
+LATER_KEYS = {"metric", "row_counts", "updates", "loadings", "length"}
 KEYS |= LATER_KEYS
 
 # Each tensor besides the network's: its type and its shape. A size is the same wherever its name stands.
@@ -69,6 +69,8 @@ def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     need(config.get("metric", "euclidean") in known, f"'metric' must be one of {known}")
     need(is_number(config["scale"]) and config["scale"] > 0, "'scale' must be a number above 0")
     need(SCALES[0] < config["scale"] < SCALES[1], "'scale' must be between 1e-300 and 1e300")
+    length = config.get("length")
+    need(length is None or (is_number(length) and 0 < length < SCALES[1]), "'length' must be a number above 0, or null")
     need(is_number(config["perplexity"]) and config["perplexity"] >= 1, "'perplexity' must be at least 1")
     need(config["placement"] in PLACEMENTS, f"'placement' must be one of {PLACEMENTS}")
     _check_history(config["history"])

@@ -17,7 +17,7 @@ from tsee.distributed import all_max, all_sum, broadcast
 from tsee.exceptions import DataWarning, rows_from, warn
 from tsee.metric import PRECOMPUTED, UNIT_LENGTH, ComparedRows, compared_rows, compares_features, of_unit_length
 from tsee.preprocessing.largest import Largest, check_range, largest_deviations
-from tsee.preprocessing.principal import automatic_axes, leading_axes
+from tsee.preprocessing.principal import automatic_axes, leading_axes, leveled
 from tsee.preprocessing.sparse import mean_parts, projected, square_sums, stays_sparse
 
 __all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
@@ -69,6 +69,8 @@ class Preprocessing:
         The standard deviation of each feature, 1 for a constant feature; None if features are not standardized.
     metric : str
         How rows are compared, one of `METRICS`, or "precomputed".
+    length : float or None
+        The length to which all inputs are brought if there is a basis, see `leveled`; None leaves them as they are.
     """
 
     mean: np.ndarray
@@ -76,6 +78,7 @@ class Preprocessing:
     basis: np.ndarray | None
     spread: np.ndarray | None = None
     metric: str = "euclidean"
+    length: float | None = None
 
     @property
     def n_inputs(self) -> int:
@@ -96,7 +99,7 @@ class Preprocessing:
         inputs = self._scaled(block).float()
         if self.basis is not None:
             basis = torch.from_numpy(self.basis)
-            inputs = apply_padded(lambda rows: rows @ basis, inputs)
+            inputs = apply_padded(lambda rows: leveled(rows @ basis, self.length), inputs)
         # Small categories are not zero.
         return inputs if self.metric in UNCHANGED else nn.functional.hardshrink(inputs, NEGLIGIBLE)
 
@@ -106,6 +109,8 @@ class Preprocessing:
             return self(dense(block, slice(None)))
         rows = of_unit_length(block) if self.metric == "cosine" else block
         inputs = projected(rows, self.mean, self.divisor, self.basis)
+        if self.length is not None:
+            inputs = apply_padded(lambda rows: leveled(rows, self.length), inputs)
         return nn.functional.hardshrink(inputs, NEGLIGIBLE)
 
     def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
@@ -114,6 +119,8 @@ class Preprocessing:
             return torch.zeros(len(inputs))
         centered = self._scaled(block).numpy()
         whole = torch.from_numpy(np.einsum("ij,ij->i", centered, centered, dtype=np.float64))
+        if self.length is not None:
+            inputs = replace(self, length=None)(block)
         return (whole - inputs.double().square().sum(1)).clamp_min_(0).float()
 
     def _scaled(self, block: np.ndarray) -> Tensor:
@@ -138,7 +145,10 @@ class Preprocessing:
         return small > 1 / FLOAT32_RANGE and large < FLOAT32_RANGE
 
     def inverse(self, inputs: Tensor) -> np.ndarray:
-        """Inputs back in the units of the data, within the span of the principal axes; rows stay at unit length."""
+        """Inputs back in the units of the data, within the span of the principal axes; rows stay at unit length.
+
+        Of rows whose inputs were brought to one length, only the direction from the mean is known.
+        """
         centered = inputs.numpy()
         if self.basis is not None:
             centered = centered / np.square(self.basis).sum(0) @ self.basis.T  # over the squares of the weights
@@ -243,7 +253,7 @@ def fit_preprocessing(
     squares = torch.zeros(n_features, dtype=torch.float64)  # sums for each feature, in the unit
     if n_inputs == "auto" and n_features <= FEW_FEATURES:
         n_inputs = None
-    basis = None
+    basis = length = None
     if n_inputs is None or (n_inputs != "auto" and n_inputs >= n_features):
         if standardize:
             variance = int(varying.sum()) / n_features
@@ -251,14 +261,15 @@ def fit_preprocessing(
             variance = _sum_squares(X, unit, squares) / n_rows / n_features
     else:
         if n_inputs == "auto":
-            axes, variances = automatic_axes(X, unit, min(n_features, n_rows - 1), generator, squares)
+            axes, variances, level = automatic_axes(X, unit, min(n_features, n_rows - 1), generator, squares)
+            length = len(variances) ** 0.5 if level else None  # as long as they are in the root mean square
         else:
             axes, variances = leading_axes(X, unit, min(n_inputs, n_rows - 1), generator, squares)
         basis, variance = axes.float().contiguous().numpy(), float(variances.sum()) / len(variances)
     if varies and not standardize and not balanced:
         by_feature = all_sum(squares).numpy()
         _warn_of_dominance(by_feature, varying, largest, n_rows, names)
-    return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis, unit.spread, metric)
+    return Preprocessing(mean, unit.scale * variance**0.5 if varies else 1.0, basis, unit.spread, metric, length)
 
 
 def _sum_squares(X: Any, unit: Preprocessing, squares: Tensor) -> float:

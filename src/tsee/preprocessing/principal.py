@@ -12,7 +12,7 @@ from tsee.data import blocks, dense, spaced_slices
 from tsee.distributed import all_gather, all_sum, broadcast
 from tsee.preprocessing.sparse import square_sums, stays_sparse
 
-__all__ = ["automatic_axes", "kept_neighbors", "leading_axes"]
+__all__ = ["automatic_axes", "kept_neighbors", "leading_axes", "leveled"]
 
 # Up to this many features the covariance matrix is formed; for more features, the subspace is iterated.
 MAX_COVARIANCE = 3000
@@ -33,8 +33,14 @@ SAMPLE_VALUES = 2**25
 # With more axes than the first number, the variance along an axis, relative to the largest, to this power is the
 # weight of the axis. The last axes of a flat spectrum hold much noise: at full weight, classes blur.
 TAPER = 1 / 8
+# If not even the last number of axes keeps enough neighbors, and rows that are brought to one length keep this many
+# times as many, then they are. Such axes leave most of a row out, and more of some rows than of others: rows of which
+# little is left lie near the mean, and so near all others.
+KEPT_BY_LENGTH = 1.25
 # Variances below this share of the largest are rounding.
 NO_VARIANCE = 1e-9
+# Shorter rows of inputs are not brought to full length.
+NO_LENGTH = 1e-12
 
 
 class Unit(Protocol):
@@ -92,11 +98,14 @@ def leading_axes(
     return leading * torch.where(signs == 0, 1.0, signs), variances[-n_axes:].flip(0)
 
 
-def automatic_axes(X: Any, unit: Unit, most: int, generator: torch.Generator, squares: Tensor) -> tuple[Tensor, Tensor]:
+def automatic_axes(
+    X: Any, unit: Unit, most: int, generator: torch.Generator, squares: Tensor
+) -> tuple[Tensor, Tensor, bool]:
     """As many principal axes as the neighbors of the rows need, the last ones with less weight. A collective.
 
     There are 50 axes if these keep at least 60 % of the nearest neighbors that all features give to a sample of the
-    rows, else 150 or 300. More than 50 axes are weighted by the eighth root of the variance along them.
+    rows, else 150 or 300. More than 50 axes are weighted by the eighth root of the variance along them. If 300 keep
+    less than 60 %, rows may have to be brought to one length.
 
     Parameters
     ----------
@@ -111,6 +120,8 @@ def automatic_axes(X: Any, unit: Unit, most: int, generator: torch.Generator, sq
         Their lengths are their weights; the first has a length of 1.
     variances : Tensor of shape (n_axes,), float64
         Along the axes, times the squares of the weights.
+    level : bool
+        Whether the rows keep more of their neighbors if they are brought to one length (`leveled`).
     """
     sample = _sample(X, unit)
     axes, variances = torch.empty(X.shape[1], 0), torch.empty(0)
@@ -127,10 +138,30 @@ def automatic_axes(X: Any, unit: Unit, most: int, generator: torch.Generator, sq
         weights = taper if n_axes > TRIED_AXES[0] else torch.ones_like(taper)
         weighted = axes[:, :n_axes] * weights
         # Processors may round differently: one process decides for all.
-        kept = broadcast(torch.tensor(kept_neighbors(sample, sample @ weighted.float())))
-        if n_axes == most or float(kept) >= ENOUGH_KEPT:
+        projected = sample @ weighted.float()
+        kept = float(broadcast(torch.tensor(kept_neighbors(sample, projected))))
+        if n_axes == most or kept >= ENOUGH_KEPT:
             break
-    return weighted, variances[:n_axes] * weights.square()
+    level = False
+    if kept < ENOUGH_KEPT:
+        at_one_length = float(broadcast(torch.tensor(kept_neighbors(sample, leveled(projected, 1.0)))))
+        level = at_one_length > KEPT_BY_LENGTH * kept
+    return weighted, variances[:n_axes] * weights.square(), level
+
+
+def leveled(inputs: Tensor, length: float | None) -> Tensor:
+    """Rows of inputs, brought to one length; rows of zeros stay zeros, and None leaves all rows as they are.
+
+    Examples
+    --------
+    >>> leveled(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), 10.0)
+    tensor([[6., 8.],
+            [0., 0.]])
+    """
+    if length is None:
+        return inputs
+    lengths = inputs.square().sum(1, keepdim=True).sqrt()
+    return inputs * (length / lengths.clamp_min(NO_LENGTH))
 
 
 def kept_neighbors(rows: Tensor, projected: Tensor) -> float:
