@@ -63,7 +63,7 @@ class FittedProperties:
 
 
 class ExemplarProperties:
-    """What the fitted map of an exemplar method says of its exemplars."""
+    """What the fitted map of an exemplar method says of its exemplars, and of rows beside them."""
 
     map_: FittedMap
     placement: str | None
@@ -95,6 +95,37 @@ class ExemplarProperties:
         """What ``placement=None`` stands for."""
         check_is_fitted(self)
         return self.map_.placement
+
+    def novelty(self: Any, X: Any) -> np.ndarray:
+        """How unlike the rows of ``fit`` other rows are: whether they belong on the map at all.
+
+        Every row gets a position, even a row that is unlike all the rows the map was made of. Its distance from its
+        nearest exemplars, in all features, reveals it.
+
+        Parameters
+        ----------
+        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float32
+            The share of the rows of ``fit`` that lie nearer to their nearest exemplars: evenly from 0 to 1 for rows
+            of the same kind, above 0.99 for one in a hundred of them, and 1 for a row farther out than all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_digits
+        >>> from tsee import DtSEE
+        >>> X = load_digits().data
+        >>> see = DtSEE(max_epochs=1, random_state=0).fit(X[:1500])
+        >>> bool(see.novelty(X[1500:]).mean() < 0.7)
+        True
+        >>> see.novelty(np.random.default_rng(0).permuted(X[:3], axis=1))
+        array([1., 1., 1.], dtype=float32)
+        """
+        check_is_fitted(self)
+        return self.map_.novelty(self._check_new(X))
 
     @property
     def _fitted_exemplars(self) -> Exemplars:
