@@ -39,7 +39,6 @@ from tsee.preprocessing import Inputs, fit_preprocessing
 from tsee.progress import say
 from tsee.scikit import (
     BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
     Tags,
     TransformerMixin,
     check_is_fitted,
@@ -57,7 +56,7 @@ __all__ = ["ParametricMap"]
 MAX_TABLE_NUMBERS = 2**28
 
 
-class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator):
     """A transformer that places rows with a trained network; subclasses name the network and the objective."""
 
     # The smallest number of automatic batches per epoch, unless their sizes would be out of bounds.
@@ -378,25 +377,6 @@ class ParametricMap(Shown, FittedProperties, ClassNamePrefixFeaturesOutMixin, Tr
         check_parameters(self, "placement")
         placement: str | None = getattr(self, "placement", None)
         return placement
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the map's columns: ``tsee0``, ``tsee1`` and so on, as in the files that tsee writes.
-
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            The features of ``fit``; other names are refused.
-
-        Returns
-        -------
-        numpy.ndarray of str
-        """
-        names = super().get_feature_names_out(input_features)  # by the class: dtsee0, hotsee0
-        return np.array([f"tsee{component}" for component in range(len(names))], dtype=object)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.map_.n_components
 
     def __sklearn_is_fitted__(self) -> bool:
         return "map_" in vars(self)

@@ -9,13 +9,13 @@ from torch import nn
 
 from tsee.exemplars import Exemplars
 from tsee.fitted import FittedMap
-from tsee.scikit import check_is_fitted
+from tsee.scikit import ClassNamePrefixFeaturesOutMixin, check_is_fitted
 
 __all__ = ["ExemplarProperties", "FittedProperties"]
 
 
-class FittedProperties:
-    """Attributes with a trailing underscore, read from the fitted map."""
+class FittedProperties(ClassNamePrefixFeaturesOutMixin):
+    """Attributes with a trailing underscore, and the names of the map's columns, read from the fitted map."""
 
     map_: FittedMap
 
@@ -60,6 +60,25 @@ class FittedProperties:
         """Epochs run."""
         check_is_fitted(self)
         return len(self.map_.history.loss)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the map's columns: ``tsee0``, ``tsee1`` and so on, as in the files that tsee writes.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            The features of ``fit``; other names are refused.
+
+        Returns
+        -------
+        numpy.ndarray of str
+        """
+        names = super().get_feature_names_out(input_features)  # by the class: dtsee0, hotsee0
+        return np.array([f"tsee{component}" for component in range(len(names))], dtype=object)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.map_.n_components
 
 
 class ExemplarProperties:
