@@ -1,8 +1,9 @@
-"""Data larger than memory: peak memory as the data grow, throughput compared with memory, and rows sorted by class.
+"""Data larger than memory: peak memory as the data grow, throughput, rows sorted by class, and ten million rows.
 
     python benchmarks/disk.py memory --folder /big/disk   # a file four times as large as the limit on the process
-    python benchmarks/disk.py throughput --folder /big/disk
+    python benchmarks/disk.py throughput --folder /big/disk   # compared with the same rows in memory
     TSEE_DATA=folder python benchmarks/disk.py sorted
+    python benchmarks/disk.py many --folder /big/disk   # ten million synthetic cells: time, memory, Quality Score
 
 Results go to benchmarks/results/disk-*.json. Every fit runs in its own process, so that each has its own peak memory.
 The limit is on the address space (`ulimit -v`); importing torch takes more than half of it.
@@ -18,7 +19,11 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +32,9 @@ import numpy as np
 RESULTS = Path(__file__).parent / "results"
 GIB = 2**30
 FEATURES = 2048
+PLACEMENTS = ("refined", "forward")
+# Of the held-out rows, the Quality Score uses only this many.
+SCORED_ROWS = 2000
 
 
 def write_rows(path: Path, n_rows: int) -> None:
@@ -142,12 +150,101 @@ def sorted_by_class(folder: Path, epochs: int | None) -> dict[str, Any]:
     return {"epochs": epochs or "default", "runs": runs}
 
 
+def many(folder: Path, rows: int) -> dict[str, Any]:
+    """Ten million cells in a file: a fit, and the positions of all rows by both placements."""
+    paths = {"train": folder / "cells.npy", "test": folder / "new.npy"}
+    in_own_process(write_cells, rows, *paths.values())
+    result = in_own_process(fit_many, str(paths["train"]), str(paths["test"]), str(folder))
+    for placement in PLACEMENTS:
+        scores = in_own_process(
+            quality, *paths.values(), folder / f"{placement}-train.npy", folder / f"{placement}.npy"
+        )
+        result[placement] |= scores
+    return {"rows": rows, **result}
+
+
+def in_own_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of this module in a new process, so that its memory does not count in another."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        result = pool.submit(work, *arguments).result()
+    print(f"{work.__name__}:", result, flush=True)
+    return result
+
+
+def write_cells(n_rows: int, train: Path, test: Path) -> None:
+    sys.path.insert(0, str(Path(__file__).parent / "peers"))
+    from run import NEW_ROWS, cells
+
+    X, _ = cells(n_rows + NEW_ROWS)
+    np.save(train, X[:n_rows])
+    np.save(test, X[n_rows:])
+
+
+def fit_many(train: str, test: str, folder: str) -> dict[str, Any]:
+    import tsee
+
+    see = tsee.DtSEE(random_state=0, verbose=1)
+    memory = AnonymousMemory()
+    start = time.perf_counter()
+    see.fit(train)
+    result: dict[str, Any] = {
+        "fit s": round(time.perf_counter() - start, 1),
+        "exemplars": see.n_exemplars_,
+        "memory beyond the file, MiB": memory.beyond(),
+    }
+    X, Z = np.load(train, mmap_mode="r"), np.load(test)
+    for placement in PLACEMENTS:
+        see.set_params(placement=placement)
+        memory = AnonymousMemory()
+        start = time.perf_counter()
+        np.save(f"{folder}/{placement}-train.npy", see.transform(X))
+        seconds = time.perf_counter() - start
+        result[placement] = {
+            "us per row": round(1e6 * seconds / len(X), 1),
+            "memory of placing, MiB": memory.beyond(),
+        }
+        np.save(f"{folder}/{placement}.npy", see.transform(Z))
+    return result
+
+
+def quality(*paths: Path) -> dict[str, float]:
+    import tsee
+
+    X, Z, Y, W = (np.load(path, mmap_mode="r") for path in paths)
+    scores = tsee.metrics.quality_score(X, Y, Z[:SCORED_ROWS], W[:SCORED_ROWS], k=(10, 100))
+    return {f"Quality Score {k} %": round(100 * score, 2) for k, score in scores.items()}
+
+
+class AnonymousMemory:
+    """How much memory this process takes beyond what it has now; pages of files do not count."""
+
+    def __init__(self) -> None:
+        self.start = self.peak = self.now()
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    @staticmethod
+    def now() -> int:
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("RssAnon:")[2].split()[0]) // 1024
+
+    def watch(self) -> None:
+        while not self.done.wait(0.1):
+            self.peak = max(self.peak, self.now())
+
+    def beyond(self) -> int:
+        self.done.set()
+        self.thread.join()
+        return self.peak - self.start
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["memory", "throughput", "sorted", "fit"])
+    parser.add_argument("what", choices=["memory", "throughput", "sorted", "many", "fit"])
     parser.add_argument("settings", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help="a folder with enough space for the files")
-    parser.add_argument("--rows", type=int, default=2**20)
+    parser.add_argument("--rows", type=int, help="default: 1,048,576, and 10,000,000 of many")
     parser.add_argument("--limit", type=float, default=2.0, help="limit on the address space, in GiB")
     parser.add_argument("--epochs", type=int, default=None)
     arguments = parser.parse_args()
@@ -157,9 +254,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         os.environ["TMPDIR"] = folder
         if arguments.what == "memory":
-            result = memory(Path(folder), arguments.rows, arguments.limit, arguments.epochs or 2)
+            result = memory(Path(folder), arguments.rows or 2**20, arguments.limit, arguments.epochs or 2)
         elif arguments.what == "throughput":
-            result = throughput(Path(folder), min(arguments.rows, 2**18), arguments.epochs or 5)
+            result = throughput(Path(folder), min(arguments.rows or 2**18, 2**18), arguments.epochs or 5)
+        elif arguments.what == "many":
+            result = many(Path(folder), arguments.rows or 10_000_000)
         else:
             result = sorted_by_class(Path(folder), arguments.epochs)
     result = {"machine": {"processor": platform.machine(), "cores": os.cpu_count()}, **result}

@@ -2,6 +2,7 @@
 
     python benchmarks/scaling.py                       # the parts of a step and of a round of k-means, and whole fits
     TSEE_DATA=folder python benchmarks/scaling.py map  # the map of MNIST by one process and by two
+    python benchmarks/scaling.py stages                # the stages of a fit of 200,000 synthetic cells
 
 Every process has one thread, so that two processes share the two cores of one machine. Results go to
 benchmarks/results/scaling*.json.
@@ -13,6 +14,7 @@ import argparse
 import json
 import os
 import socket
+import sys
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +27,7 @@ import torch.multiprocessing as mp
 
 RESULTS = Path(__file__).parent / "results"
 ROWS, FEATURES, BATCH, CENTERS = 40_000, 50, 1024, 1000
+STAGES_ROWS = 200_000
 
 
 def clusters(n_rows: int) -> np.ndarray:
@@ -110,7 +113,7 @@ def in_group(rank: int, n_processes: int, port: int, work: str, queue: Any) -> N
     if n_processes > 1:
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         dist.init_process_group("gloo", rank=rank, world_size=n_processes, timeout=timedelta(minutes=30))
-    result = mnist_map(rank, n_processes) if work == "map" else measure(rank, n_processes)
+    result = {"map": mnist_map, "stages": stages, "parts": measure}[work](rank, n_processes)
     if rank == 0:
         queue.put(result)
     if n_processes > 1:
@@ -142,6 +145,48 @@ def mnist_map(rank: int, n_processes: int) -> dict[str, Any]:
     return result
 
 
+def stages(rank: int, n_processes: int) -> dict[str, Any]:
+    """The seconds of each stage of a default fit, and how good its map is."""
+    sys.path.insert(0, str(Path(__file__).parent / "peers"))
+    from run import cells
+
+    import tsee
+    from tsee.estimators import base
+    from tsee.objectives.neighborhoods import Neighborhoods
+    from tsee.training import stages as of_fit
+
+    spent: dict[str, float] = {}
+
+    def clocked(owner: Any, method: str, name: str) -> None:
+        function = getattr(owner, method)
+
+        def work(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
+            result = function(*args, **kwargs)
+            spent[name] = round(spent.get(name, 0.0) + time.perf_counter() - start, 1)
+            return result
+
+        setattr(owner, method, work)
+
+    clocked(base, "fit_preprocessing", "preprocessing, s")
+    clocked(Neighborhoods, "_search", "neighbors, s")
+    clocked(of_fit, "large_shape", "large shape, s")
+    clocked(of_fit, "lay_out", "layout, s")
+    clocked(of_fit.Distill, "run", "network, s")
+    X, _ = cells(STAGES_ROWS + 2000)
+    rows = X[:STAGES_ROWS]
+    see = tsee.DtSEE(random_state=0)
+    start = time.perf_counter()
+    see.fit(rows[rank * STAGES_ROWS // n_processes : (rank + 1) * STAGES_ROWS // n_processes])
+    spent["fit, s"] = round(time.perf_counter() - start, 1)
+    if rank:
+        return spent
+    scores = tsee.metrics.quality_score(
+        rows, see.transform(rows), X[STAGES_ROWS:], see.transform(X[STAGES_ROWS:]), k=(10, 100)
+    )
+    return spent | {f"Quality Score {k} %": round(100 * score, 2) for k, score in scores.items()}
+
+
 def model(measured: dict[str, float], n_processes: int) -> float:
     """Milliseconds per step that the cost model predicts from the parts."""
     evaluations = 2 * BATCH / n_processes * measured["us per evaluation"] / 1e3
@@ -165,7 +210,7 @@ def group(n_processes: int, work: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("work", nargs="?", default="parts", choices=["parts", "map"])
+    parser.add_argument("work", nargs="?", default="parts", choices=["parts", "map", "stages"])
     work = parser.parse_args().work
     result: dict[str, Any] = {f"{n} process{'es' * (n > 1)}": group(n, work) for n in (1, 2)}
     if work == "parts":
@@ -181,7 +226,7 @@ def main() -> None:
             one["ms per round of k-means"] / two["ms per round of k-means"], 2
         )
     print(json.dumps(result, indent=2))
-    path = RESULTS / ("scaling.json" if work == "parts" else "scaling-map.json")
+    path = RESULTS / ("scaling.json" if work == "parts" else f"scaling-{work}.json")
     path.write_text(json.dumps(result, indent=2) + "\n")
 
 

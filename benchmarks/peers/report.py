@@ -22,6 +22,7 @@ NAMES = {
     "sentences": "Sentence vectors",
     "mammoth": "A mammoth",
     "genomes": "1000 Genomes",
+    "vocabulary": "A vocabulary of 336,479 word vectors",
 }
 INK, OURS, THEIRS = "#333333", "#d1495b", "#5b7b9a"
 
