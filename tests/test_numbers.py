@@ -111,7 +111,7 @@ def test_one_sentence_for_tables():
     for X, sentence in [
         (pd.DataFrame(), "0 feature"),
         (pd.DataFrame(ROWS, columns=list("aabcd")), "several columns named 'a'"),
-        (pd.DataFrame({"a": [10**400, 1], "b": [1, 2]}), "Column 'a' of X is not numeric"),
+        (pd.DataFrame({"a": pd.Series([10**400, 1], dtype=object), "b": [1, 2]}), "Column 'a' of X is not numeric"),
         (polars.DataFrame({"a": polars.Series([1, 2], dtype=polars.Int128)}), "Column 'a' of X is Int128"),
     ]:
         with pytest.raises(ValueError, match=sentence):

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,8 @@ class _Later(ModuleType):
     """Stands for a module in the namespace of another one, and imports it when an attribute is asked for."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__version__" and "." not in self.__name__:  # scikit-learn 1.6, imported, asks pandas for it
+            return version(self.__name__)
         if name.startswith("__"):  # asked for by the import system, not by a user
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:

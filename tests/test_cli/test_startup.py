@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -46,6 +47,21 @@ def test_the_estimators_import_no_statistics_and_no_pandas():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "cg"])
+def test_a_fit_imports_no_compiler_and_no_measures(optimizer):
+    """torch's compiler takes as long as all of torch; scikit-learn's measures are for `evaluate`."""
+    code = f"""
+import sys
+import numpy as np
+import tsee, tsee.serving
+X = np.random.default_rng(0).normal(size=(50, 4))
+tsee.DtSEE(max_epochs=1, optimizer={optimizer!r}, perplexity=5, refinement=2).fit(X).transform(X)
+print([name for name in ("torch._dynamo", "sklearn.metrics", "sklearn.neighbors") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_what_was_left_out_is_imported_when_it_is_used():
     """By scikit-learn itself, which holds the place of the module, and by the user."""
     code = """
@@ -68,6 +84,20 @@ print("done")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "done", done.stderr
+
+
+def test_a_module_left_out_says_its_version():
+    """scikit-learn 1.6 asks pandas for it while it is imported itself."""
+    code = """
+from tsee.later import later
+with later("pandas"):
+    import pandas
+    print(pandas.__version__)
+import sys
+print("pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == [version("pandas"), "False"], done.stderr
 
 
 def test_modules_that_are_there_already_stay_as_they_are():

@@ -18,10 +18,10 @@ def test_the_map_keeps_the_classes(cls, digits):
     errors = []
     sizes = dict(hidden_layers=(128, 128)) if cls in (DtSEE, PtSNE) else dict(n_factors=200, n_hidden=100)
     alone = dict(refinement=0) if cls in (DtSEE, HotSEE) else {}
-    for epochs in (1, 60):
-        see = quick(cls, max_epochs=epochs, batch_size=128, **sizes, **alone)
+    for training in (dict(max_epochs=1, learning_rate=1e-9), dict(max_epochs=60)):
+        see = quick(cls, batch_size=128, **training, **sizes, **alone)
         errors.append(knn_error(see.fit_transform(X), y, see.transform(X_new), y_new, k=5)[5])
-    assert errors[0] > 0.2
+    assert errors[0] > 0.5
     assert errors[1] < 0.15
 
 

@@ -1,8 +1,36 @@
-"""The schedule of the learning rate."""
+"""Adam, and the schedule of its learning rate."""
 
 import pytest
+import torch
 
-from tsee.training.optimizers import scheduled_rate
+from tsee.training.optimizers import BETAS, Adam, scheduled_rate
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_adam_takes_the_steps_of_torchs_adam(restored):
+    """To the bit; a weight without a gradient stays where it is until it has one."""
+    generator = torch.Generator().manual_seed(0)
+    start = [torch.randn(shape, generator=generator) for shape in ((4, 3), (3,), (2,))]
+    own, theirs = ([value.clone().requires_grad_() for value in start] for _ in range(2))
+    adam, expected = Adam(own), torch.optim.Adam(theirs, betas=BETAS)
+    x = torch.randn(5, 4, generator=generator)
+
+    def loss_of(weights, step):
+        late = weights[2].square().sum() if step > 3 else 0
+        return (x @ weights[0] + weights[1]).tanh().square().sum() + late
+
+    for step in range(8):
+        rate = 0.1 / (1 + step)
+        adam.step(lambda step=step: loss_of(own, step), rate)
+        expected.param_groups[0]["lr"] = rate
+        expected.zero_grad()
+        loss_of(theirs, step).backward()
+        expected.step()
+        if restored:
+            state = adam.state()
+            adam = Adam(own)
+            adam.restore(state)
+        assert all(torch.equal(a, b) for a, b in zip(own, theirs, strict=True))
 
 
 def test_the_rate_rises_then_falls_to_zero():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.neighbors import KDTree
 from torch import Tensor
 
 from tsee.data import blocks
@@ -52,7 +53,7 @@ class Space:
         own = torch.arange(len(self.test)) if self.own else None
         if not self._few_columns:
             return _index(self.train, self.metric).query(self.test, k, exclude=own)[0]
-        tree = KDTree(self.train.cpu().numpy())
+        tree = _tree(self.train)
         found = tree.query(self.test.cpu().numpy(), k + self.own, return_distance=False)
         return torch.from_numpy(found if own is None else _drop(found, own.numpy()))
 
@@ -88,6 +89,12 @@ def _in_tree(metric: Metric, n_columns: int) -> bool:
     return metric is euclidean and n_columns <= MAX_TREE_COLUMNS
 
 
+def _tree(rows: Tensor) -> Any:
+    from sklearn.neighbors import KDTree  # with it come all of scikit-learn's metrics, a third of torch's own import
+
+    return KDTree(rows.cpu().numpy())
+
+
 def _index(rows: Tensor, metric: Metric) -> Index:
     """An index that misses no neighbor."""
     return ExactIndex(rows, metric) if isinstance(metric, ProductMetric) else ScannedIndex(rows, metric)
@@ -119,7 +126,7 @@ def nearest_distances(sides: Sides, rows: NDArray[np.int64], k: int) -> Tensor:
     n, n_columns = sides.train.shape
     wanted = k + sides.own  # of a point that is among the training points, the nearest is itself, at 0
     if _in_tree(sides.metric, n_columns):
-        tree = KDTree(dense(sides.train, torch.float64).cpu().numpy())
+        tree = _tree(dense(sides.train, torch.float64))
         found = tree.query(taken(sides.test, rows).numpy(), wanted)[0]
         return torch.from_numpy(found[:, sides.own :]).square_()
     size = max(1, BLOCK_ENTRIES // n_columns)
