@@ -185,7 +185,10 @@ class DateEncoder:
         hours = bool((np.abs(days - np.round(days)) > 1e-6).any())
         periods = [YEAR] if span >= PERIODS * YEAR else []
         periods += [DAY] if hours and span >= PERIODS * DAY else []
-        return cls(list(_balance(days)), periods)
+        # From the first one: days since 1970 are so many that a span of seconds would pass for rounding.
+        first = float(days.min())
+        center, spread, unit = _balance(days - first)
+        return cls([first + center, spread, unit], periods)
 
     @property
     def width(self) -> int:

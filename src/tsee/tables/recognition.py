@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tsee.files import Table, open_table
 from tsee.files.errors import listed
 from tsee.files.mixed import MixedTable, has_gaps, open_mixed
 from tsee.tables.encoding import EncodedRows, TableEncoder, gaps_of, learn_table
-from tsee.tables.frames import Frame, as_frame, is_frame
+from tsee.tables.frames import Frame, as_frame, is_frame, is_gap
 from tsee.tables.kinds import ASIDE_KINDS, Choice, kind_of
 
 __all__ = ["encode_new", "encoded_file", "encoded_rows", "open_encoded", "table_of"]
@@ -151,15 +152,19 @@ def _from_tensor(X: torch.Tensor, *, forced: bool) -> np.ndarray | None:
 
 
 def _array_with_gaps(X: Any, missing: str) -> bool:
-    """Whether ``X`` is a matrix of floats with NaN, and they are allowed."""
+    """Whether ``X`` is a matrix of floats with NaN, or of numbers and None, and gaps are allowed."""
     if missing == "error" or scipy.sparse.issparse(X):
         return False
     try:
         X = np.asarray(X)
     except ValueError:
         return False
-    if isinstance(X, np.ma.MaskedArray) or X.ndim != 2 or X.dtype.kind != "f" or X.size == 0:
+    if isinstance(X, np.ma.MaskedArray) or X.ndim != 2 or X.dtype.kind not in "fO" or X.size == 0:
         return False
+    if X.dtype.kind == "O":
+        if not all(is_gap(value) or isinstance(value, Real) for value in X.ravel().tolist()):
+            return False
+        X = np.array([[np.nan if is_gap(value) else float(value) for value in row] for row in X.tolist()])
     return bool(np.isnan(X).any()) and not bool(np.isinf(X).any())
 
 
