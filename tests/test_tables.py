@@ -16,8 +16,6 @@ from tests.quick import quick
 from tsee import DtSEE
 from tsee.tables import EncodedRows, TableEncoder, as_frame, check_columns, learn_table
 from tsee.tables.encoders import (
-    FAR,
-    QUARTILES,
     BooleanEncoder,
     CategoryEncoder,
     DateEncoder,
@@ -27,6 +25,7 @@ from tsee.tables.encoders import (
 )
 from tsee.tables.gaps import STEPS, learn_gaps
 from tsee.tables.kinds import kind_of
+from tsee.tables.scales import FAR, QUARTILES
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -193,17 +192,6 @@ def test_durations_are_numbers(make):
     assert column.gaps == 1 / 20
 
 
-@pytest.mark.parametrize("unit", ["ms", "s", "D"])
-def test_times_count_however_short_a_span_they_are_from(unit):
-    steps = np.random.default_rng(0).integers(0, 900, 200)
-    times = pd.Timestamp("2026-01-01") + pd.to_timedelta(steps, unit=unit)
-    table = quick(DtSEE).fit(pd.DataFrame({"time": times, "x": steps % 7})).map_.table
-    assert [(column.name, column.kind) for column in table.columns] == [("time", "date"), ("x", "number")]
-    assert table.columns[0].share == pytest.approx(0.5, abs=0.1)
-    encoded = table.encode(pd.DataFrame({"time": times, "x": steps % 7}))[:, 0]
-    assert np.corrcoef(encoded, steps)[0, 1] > 0.99
-
-
 def test_a_table_of_numbers_and_durations_is_a_table():
     frame = pd.DataFrame({"time": pd.to_timedelta(range(30), unit="s"), "number": np.sin(np.arange(30))})
     see = quick(DtSEE).fit(frame)
@@ -308,22 +296,6 @@ def test_a_matrix_with_gaps_keeps_its_units_and_nearly_its_map():
     np.testing.assert_array_equal(see.transform(pd.DataFrame(holes)), see.embedding_)
     with pytest.raises(ValueError, match="X has 7 columns, but the model was fitted with 8"):
         see.transform(holes[:, :7])
-
-
-def test_none_is_a_gap_in_lists_and_arrays_of_objects():
-    X = RNG.normal(size=(N, 6))
-    gaps = X.copy()
-    gaps[3, 1] = gaps[8, 2] = np.nan
-    listed = [[None if value != value else value for value in row] for row in gaps.tolist()]
-    expected = quick(DtSEE).fit(gaps)
-    for given in (listed, tuple(map(tuple, listed)), np.array(listed, object)):
-        see = quick(DtSEE).fit(given)
-        np.testing.assert_array_equal(see.embedding_, expected.embedding_)
-        np.testing.assert_array_equal(see.transform(given), expected.embedding_)
-        with pytest.raises(ValueError, match="row 3"):
-            quick(DtSEE, missing="error").fit(given)
-    with pytest.raises(ValueError, match="'red'"):
-        quick(DtSEE).fit([*listed, ["red", None, 1, 1, 1, 1]])
 
 
 def test_gaps_are_refused_if_told_to():
