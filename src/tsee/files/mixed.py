@@ -184,6 +184,8 @@ class _Seen:
     n_integers: int = 0
 
     def add(self, fields: Sequence[str], decimal: str) -> None:
+        if decimal == "." and self.n_numbers + self.n_missing < self.n_fields:
+            return  # there are words among them, and nothing else matters
         self.n_fields += len(fields)
         for field, count in Counter(fields).items():
             if is_missing(field):
@@ -292,11 +294,15 @@ class _TextContent:
 
     def _typed(self, name: str, fields: Sequence[str]) -> np.ndarray:
         seen, decimal = self._seen[name], self._decimal
+        if seen.is_numeric and decimal == ".":
+            with contextlib.suppress(ValueError):  # there are gaps
+                return np.array(list(map(float, fields)))
         if seen.is_numeric:
             return np.array([np.nan if is_missing(field) else float(pointed(field, decimal)) for field in fields])
         if decimal == "," and seen.has_commas:
             fields = [field.replace(",", ".", 1) for field in fields]
-        return _objects([None if is_missing(field) else field.strip() for field in fields])
+        words = {field: None if is_missing(field) else field.strip() for field in set(fields)}
+        return _objects([words[field] for field in fields])
 
 
 class _ParquetContent:
