@@ -10,7 +10,18 @@ from tests.quick import quick
 from tsee import DtSEE, HotSEE
 from tsee.affinities import Affinities
 from tsee.exceptions import DataWarning
-from tsee.labels import NUMBERS_WIDTH, PASSED_ON, SPREAD_NEIGHBORS, SPREAD_STEPS, Labels, read_labels, spread
+from tsee.labels import (
+    NUMBERS_WIDTH,
+    PASSED_ON,
+    SPREAD_NEIGHBORS,
+    SPREAD_STEPS,
+    Labels,
+    _links,
+    classified,
+    read_labels,
+    spread,
+    spread_misses,
+)
 from tsee.metrics import knn_error
 
 DIGITS, CLASSES = load_digits(return_X_y=True)
@@ -78,7 +89,7 @@ def test_labels_spread_to_unknown_rows_by_random_walks(numbers):
     soft = first.copy()
     for _ in range(SPREAD_STEPS):
         soft = np.where(unknown[:, None], PASSED_ON * steps @ soft, first)
-    found_soft = spread(found, torch.from_numpy(first).float(), torch.from_numpy(unknown))
+    found_soft = spread(_links(found), torch.from_numpy(first).float(), torch.from_numpy(unknown))
     np.testing.assert_allclose(found_soft, soft, atol=1e-5)
     if numbers:
         mean = soft[:, 1] / soft[:, 0]
@@ -90,6 +101,68 @@ def test_labels_spread_to_unknown_rows_by_random_walks(numbers):
     labels = Labels(torch.from_numpy(values).float(), 0 if numbers else 3, 0.8)
     result = labels.weigh_exemplars(found, labels.values)
     np.testing.assert_allclose(result.probabilities, weighed(found, apart, 0.8), atol=1e-5)
+
+
+def one_hot(classes, unknown):
+    labels = torch.nn.functional.one_hot(torch.as_tensor(classes).long()).float()
+    labels[torch.as_tensor(unknown)] = 0
+    return labels, torch.as_tensor(unknown)
+
+
+def test_known_labels_are_judged_as_if_each_had_been_left_out():
+    rng = np.random.default_rng(3)
+    X, classes = torch.from_numpy(rng.normal(size=(60, 4))).float(), rng.integers(3, size=60)
+    X[:, 0] += 2 * torch.from_numpy(classes)
+    labels, unknown = one_hot(classes, np.arange(60) >= 50)
+    _, misses = classified(X, labels, unknown)
+    # The same by 50 regressions, of which each leaves one row out, for every shrinkage and sharpness.
+    apart = (X[:50, None] - X[None, :50]).double().square().sum(2).numpy()
+    K = np.exp(-apart / X[:50].double().numpy().var(0).sum())
+    prior = np.eye(3)[classes[:50]].mean(0)
+    Y, best = np.eye(3)[classes[:50]] - prior, (np.inf, 1.0)
+    for shrinkage in (1e-3, 1e-2, 1e-1, 1.0):
+        left_out = np.empty((50, 3))
+        for row in range(50):
+            rest = np.delete(np.arange(50), row)
+            # All rows are centers, also the one that is left out.
+            a = np.linalg.solve(K[rest].T @ K[rest] + shrinkage * (K + 1e-6 * np.eye(50)), K[rest].T @ Y[rest])
+            left_out[row] = K[row] @ a
+        for power in range(-6, 6):
+            scores = np.log(prior) + 2.0**power * left_out
+            chances = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+            loss = -np.log(chances[np.arange(50), classes[:50]]).mean()
+            best = min(best, (loss, (chances.argmax(1) != classes[:50]).mean()))
+    assert misses == pytest.approx(best[1])
+
+
+def test_chances_of_classes_that_mean_nothing_are_their_shares():
+    classes = np.random.default_rng(0).permutation(CLASSES)
+    labels, unknown = one_hot(classes, np.arange(len(classes)) >= 600)
+    chances, misses = classified(torch.from_numpy(DIGITS).float(), labels, unknown)
+    assert misses > 0.8
+    np.testing.assert_allclose(chances.sum(1), 1, atol=1e-5)
+    assert chances.max() < 0.3
+
+
+def test_unknown_labels_are_told_by_whichever_finds_more_of_the_known_ones():
+    rng, unknown = np.random.default_rng(4), np.arange(300) >= 100
+    classes = rng.integers(2, size=300)
+    inputs = torch.from_numpy(classes[:, None] * 3.0 + rng.normal(size=(300, 1))).float()
+    values = torch.from_numpy(np.where(unknown, -1, classes)).float()
+    labels, (first, hidden) = Labels(values, 2, 1.0), one_hot(classes, unknown)
+    blind, told = neighbors(300, 20), classified(inputs, first, torch.as_tensor(unknown))[0]
+    assert spread_misses(_links(blind), first, hidden) > 0.3  # its neighbors are drawn at random
+    told[~hidden] = first[~hidden]
+    theirs = told[blind.indices]
+    apart = 1 - (told[:, None] * theirs).sum(2)
+    result = labels.weigh_exemplars(blind, values, inputs).probabilities
+    expected = blind.probabilities * (1 - apart)
+    np.testing.assert_allclose(result, expected / expected.sum(1, keepdim=True), atol=1e-4)
+    # Where inputs tell nothing, labels spread as without them.
+    noise = torch.from_numpy(rng.normal(size=(300, 1))).float()
+    near = Affinities(torch.cdist(inputs, inputs).argsort(1)[:, 1:21], torch.full((300, 20), 0.05))
+    same = labels.weigh_exemplars(near, values, noise).probabilities
+    np.testing.assert_array_equal(same, labels.weigh_exemplars(near, values).probabilities)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,6 @@ from tests.quick import quick
 from tsee import DtSEE
 from tsee.tables import EncodedRows, TableEncoder, as_frame, check_columns, learn_table
 from tsee.tables.encoders import (
-    FAR,
-    QUARTILES,
     BooleanEncoder,
     CategoryEncoder,
     DateEncoder,
@@ -27,6 +25,7 @@ from tsee.tables.encoders import (
 )
 from tsee.tables.gaps import STEPS, learn_gaps
 from tsee.tables.kinds import kind_of
+from tsee.tables.scales import FAR, QUARTILES
 
 RNG = np.random.default_rng(0)
 N = 120

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,15 @@ NUMBERS_WIDTH = 0.1
 SPREAD_STEPS, PASSED_ON, SPREAD_NEIGHBORS = 60, 0.9, 15
 # Of more classes, unknown labels stay unknown: each row would need a number for each class.
 MAX_SPREAD_CLASSES = 256
+# Where it finds more of the known labels, a classifier of the inputs takes the place of spreading: the fewest known
+# rows per class and the most rows that it learns from, and the most centers of its kernel; the shrinkages and
+# sharpnesses that it chooses from. To judge the spreading, parts of the known labels are hidden in turn, until so many
+# are judged.
+LEAST_KNOWN, MOST_KNOWN, MOST_CENTERS = 10, 10_000, 1500
+SHRINKAGES, SHARPNESSES = (1e-3, 1e-2, 1e-1, 1.0), tuple(2.0**power for power in range(-6, 6))
+FOLDS, JUDGED = 10, 2000
+# Rows that are classified at a time.
+CLASSIFIED_ROWS = 2**13
 # Numbers in the labels of the pairs that are compared at a time.
 COMPARED = 2**24
 # A row that has no neighbor of its own label keeps the neighbors that it has.
@@ -71,8 +81,18 @@ class Labels:
         known = (own[:, None] >= 0) & (theirs >= 0)
         return _weighed(found, self._differences(own[:, None], theirs) * known, self.weight)
 
-    def weigh_exemplars(self, found: Affinities, labels: Tensor) -> Affinities:
-        """The same for exemplars among themselves; labels spread to the exemplars whose label is unknown."""
+    def weigh_exemplars(self, found: Affinities, labels: Tensor, inputs: Tensor | None = None) -> Affinities:
+        """The same for exemplars among themselves, with an estimate where a label is unknown.
+
+        Labels spread along neighbors, or, if that finds more of the known ones, a classifier of the inputs tells them.
+
+        Parameters
+        ----------
+        found : Affinities
+        labels : Tensor of shape (z,)
+        inputs : Tensor of shape (z, d), optional
+            The exemplars, if their distances are Euclidean. Without them, labels only spread.
+        """
         unknown = labels < 0
         if not bool(unknown.any()) or self.n_classes > MAX_SPREAD_CLASSES:
             return self.weigh(found, labels, labels)
@@ -82,7 +102,13 @@ class Labels:
         else:  # the known share, and the label times it
             first = torch.stack([torch.ones_like(labels), labels], 1)
             first[unknown] = 0
-        soft = spread(found, first, unknown)  # (z, classes)
+        links = _links(found)
+        soft = spread(links, first, unknown)  # (z, classes)
+        enough = self.n_classes and int((~unknown).sum()) >= LEAST_KNOWN * self.n_classes
+        if inputs is not None and enough:
+            told, misses = classified(inputs, first, unknown)
+            if misses < spread_misses(links, first, unknown):
+                soft[unknown] = told[unknown]
         differences = torch.empty_like(found.probabilities)
         for rows in blocks(len(labels), max(1, COMPARED // (found.indices.shape[1] * first.shape[1]))):
             mine, theirs = soft[rows, None], soft[found.indices[rows]]  # (rows, 1, classes), (rows, k, classes)
@@ -103,13 +129,13 @@ class Labels:
         return 1 - torch.exp(-0.5 * ((own - others) / NUMBERS_WIDTH).square())
 
 
-def spread(found: Affinities, labels: Tensor, unknown: Tensor) -> Tensor:
+def spread(links: csr_matrix, labels: Tensor, unknown: Tensor) -> Tensor:
     r"""Labels as they spread along neighbors to rows whose label is unknown: random walks that end at known labels.
 
     Parameters
     ----------
-    found : Affinities
-        The neighbors of n rows among themselves.
+    links : csr_matrix of shape (n, n)
+        The chance of each step.
     labels : Tensor of shape (n, c)
         The known labels; 0 where they are unknown.
     unknown : Tensor of shape (n,), bool
@@ -119,17 +145,95 @@ def spread(found: Affinities, labels: Tensor, unknown: Tensor) -> Tensor:
     Tensor of shape (n, c)
         Where labels are unknown, the chance that a walk from the row ends with each label. It may end with none.
     """
+    steps = links[unknown.numpy()].astype(np.float32)
+    soft: np.ndarray = labels.numpy().copy()
+    for _ in range(SPREAD_STEPS):
+        soft[unknown.numpy()] = steps @ soft
+    return torch.from_numpy(soft)
+
+
+def _links(found: Affinities) -> csr_matrix:
+    """The chances of the steps of a walk along neighbors. Each row sums to less than 1: the walk may end."""
     indices = found.indices[:, :SPREAD_NEIGHBORS]
     n, k = indices.shape
     pairs = (found.probabilities[:, :SPREAD_NEIGHBORS].float().square().numpy().ravel(), indices.numpy().ravel())
     one_way = csr_matrix((*pairs, np.arange(0, n * k + 1, k)), shape=(n, n))
     both = (one_way + one_way.T).tocsr()
-    steps = diags(PASSED_ON / np.maximum(np.asarray(both.sum(1)).ravel(), 1e-12)) @ both
-    steps = steps.tocsr()[unknown.numpy()].astype(np.float32)
-    soft: np.ndarray = labels.numpy().copy()
-    for _ in range(SPREAD_STEPS):
-        soft[unknown.numpy()] = steps @ soft
-    return torch.from_numpy(soft)
+    return (diags(PASSED_ON / np.maximum(np.asarray(both.sum(1)).ravel(), 1e-12)) @ both).tocsr()
+
+
+def spread_misses(links: csr_matrix, labels: Tensor, unknown: Tensor) -> float:
+    """The share of known labels that spreading does not find when they are hidden, a part of them at a time."""
+    known, misses = torch.nonzero(~unknown)[:, 0], torch.zeros(0)
+    for fold in range(FOLDS):
+        hidden = known[fold::FOLDS]
+        rest, without = labels.clone(), unknown.clone()
+        rest[hidden], without[hidden] = 0, True
+        soft = spread(links, rest, without)[hidden]
+        found = soft.gather(1, labels[hidden].argmax(1, keepdim=True))[:, 0]
+        misses = torch.cat([misses, ((found < soft.amax(1)) | (found == 0)).float()])
+        if len(misses) >= JUDGED:
+            break
+    return float(misses.mean())
+
+
+def classified(inputs: Tensor, labels: Tensor, unknown: Tensor) -> tuple[Tensor, float]:
+    r"""Classes of all rows by a kernel ridge regression of the known ones, and its share of misses.
+
+    The scores of a row are :math:`f(x) = \sum_j a_j \exp(-|x - c_j|^2 / v)` for centers c among the known rows and the
+    total variance v of these. The chances of its classes are the softmax of :math:`\log p + t f(x)`, with the share p
+    of each class among the known rows. The shrinkage of a, and t, are those under which known labels are most likely
+    when each is left out.
+
+    Parameters
+    ----------
+    inputs : Tensor of shape (n, d)
+    labels : Tensor of shape (n, c)
+        1 for the known class of a row; 0 where it is unknown.
+    unknown : Tensor of shape (n,), bool
+
+    Returns
+    -------
+    chances : Tensor of shape (n, c)
+    misses : float
+        The share of the known labels that it does not find when they are left out.
+    """
+    known = _evenly(torch.nonzero(~unknown)[:, 0], MOST_KNOWN)
+    centers = inputs[_evenly(known, MOST_CENTERS)].double()
+    width = inputs[known].double().var(0, unbiased=False).sum().clamp_min(1e-30)
+
+    def kernel(rows: Tensor) -> Tensor:
+        return torch.cdist(rows.double(), centers).square_().div_(-width).exp_()  # (rows, centers)
+
+    truth = labels[known].argmax(1)
+    prior = labels[known].double().mean(0)
+    usual = prior.clamp_min(1e-9).log()
+    target = labels[known].double() - prior  # (known, c)
+    among = kernel(centers)
+    among.diagonal().add_(1e-6)  # centers may be equal
+    root = torch.linalg.cholesky(among)
+    features = torch.linalg.solve_triangular(root, kernel(inputs[known]).T, upper=False)  # (centers, known)
+    variances, axes = torch.linalg.eigh(features @ features.T)
+    features = axes.T @ features
+    products = features @ target  # (centers, c)
+    best, misses, scores = math.inf, 1.0, products
+    for shrinkage in SHRINKAGES:
+        shrunk = variances.clamp_min(0)[:, None] + shrinkage
+        leverage = (features.square() / shrunk).sum(0)[:, None]
+        left_out = target - (target - features.T @ (products / shrunk)) / (1 - leverage).clamp_min(1e-9)
+        for sharpness in SHARPNESSES:
+            chances = (usual + sharpness * left_out).log_softmax(1)  # (known, c)
+            loss = -float(chances.gather(1, truth[:, None]).mean())
+            if loss < best:
+                best, misses = loss, float((chances.argmax(1) != truth).double().mean())
+                scores = sharpness * torch.linalg.solve_triangular(root.T, axes @ (products / shrunk), upper=True)
+    parts = blocks(len(inputs), CLASSIFIED_ROWS)
+    return torch.cat([(usual + kernel(inputs[rows]) @ scores).softmax(1).float() for rows in parts]), misses
+
+
+def _evenly(rows: Tensor, most: int) -> Tensor:
+    """Some of the rows, from all over them."""
+    return rows if len(rows) <= most else rows[torch.linspace(0, len(rows) - 1, most).long()]
 
 
 def _weighed(found: Affinities, differences: Tensor, weight: float) -> Affinities:

@@ -81,9 +81,9 @@ default="euclidean"
     supervised : float, default=0.0
         How much the labels given to ``fit(X, y)`` count, from 0, not at all, to 1: a row is then no neighbor of a row
         whose label is known to differ. Labels change which rows are neighbors, never what rows are compared by, so new
-        rows need none. Where some are unknown, known ones spread along neighbors. Judge such a map by rows that were
-        held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not for the "full"
-        contrast.
+        rows need none. Where some are unknown, they are estimated from those that are known. Judge such a map by rows
+        that were held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not for
+        the "full" contrast.
     start : path, fitted estimator, FittedMap or None, default=None
         Another map, of last month or of another donor, that takes the place of the large shape: rows start
         where they would be placed on it and are drawn there, with a ``global_weight`` of at least 0.75, except

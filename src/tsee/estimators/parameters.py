@@ -184,9 +184,9 @@ PARAMETERS: dict[str, Parameter] = {
         lambda value: _real(0)(value) and value <= 1,
         "How much the labels given to ``fit(X, y)`` count, from 0, not at all, to 1: a row is then no neighbor of a "
         "row whose label is known to differ. Labels change which rows are neighbors, never what rows are compared by, "
-        "so new rows need none. Where some are unknown, known ones spread along neighbors. Judge such a map by rows "
-        "that were held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not "
-        'for the "full" contrast.',
+        "so new rows need none. Where some are unknown, they are estimated from those that are known. Judge such a map "
+        "by rows that were held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, "
+        'and not for the "full" contrast.',
     ),
     "start": Parameter(
         "path, fitted estimator, FittedMap or None",

@@ -85,7 +85,7 @@ class Distillation:
         self.near = self.neighbors = None
         if places is not None:
             self.near = _near_places(positions, places, size)
-            self.neighbors = objective.neighborhoods.of_exemplars().indices[:, :MOVING_NEIGHBORS]
+            self.neighbors = objective.neighborhoods.nearest[:, :MOVING_NEIGHBORS]
 
     def loss(self, network: nn.Module, batch: Batch) -> Tensor:
         """The distance of the batch from where it should be; if the network has places, also its choice among them."""

@@ -12,6 +12,7 @@ from tsee.batches import Columns
 from tsee.distributed import all_sum, rank, world_size
 from tsee.exemplars import Exemplars, take
 from tsee.labels import Labels
+from tsee.metric import euclidean
 from tsee.neighbors import MOST_IN_CELLS, build_index
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
@@ -99,12 +100,19 @@ class Neighborhoods:
             found = self.labels.weigh(found, labels, self._exemplar_labels)
         return found, own
 
+    @property
+    def nearest(self) -> Tensor:
+        """The numbers of each exemplar's neighbors, the nearest first: (z, k), int32."""
+        assert self._of_exemplars is not None
+        return self._of_exemplars.indices
+
     def of_exemplars(self) -> Affinities:
         """The neighbors of the exemplars among themselves, in 32 bits."""
         assert self._of_exemplars is not None
         if self.labels is None or self._exemplar_labels is None:
             return self._of_exemplars
-        return self.labels.weigh_exemplars(self._of_exemplars, self._exemplar_labels)
+        inputs = self.exemplars.inputs if self.exemplars.metric == euclidean else None
+        return self.labels.weigh_exemplars(self._of_exemplars, self._exemplar_labels, inputs)
 
     def _nearest(self, inputs: Tensor, own: Tensor | None) -> Affinities:
         indices, distances = self._index.query(inputs, self.n_neighbors, exclude=own)

@@ -8,11 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tsee.exceptions import DataFileError, UnnamedColumnsError
 from tsee.files import Table, open_table
-from tsee.files.columns import OtherColumns
 from tsee.files.errors import listed
 from tsee.files.loadings import PROJECT
 from tsee.files.mixed import MixedTable, open_mixed
@@ -79,18 +76,8 @@ def open_for_fit(
 def _encoded(table: MixedTable, rows: EncodedRows) -> Table:
     """A table with encoded rows; its columns that are not numbers go with the map."""
     table.rows = rows
-    words = {name: values for name, values in table.mixed.items() if values.dtype.kind == "O"}
-    aside = {name: values for name, values in table.mixed.items() if name not in rows.encoder.names}
-    texts = {name: _texts(values) for name, values in table.mixed.items() if name in {**words, **aside}}
-    table.other_columns = OtherColumns(texts, table.source)
+    table.write_beside(rows.encoder.names)
     return table
-
-
-def _texts(values: np.ndarray) -> np.ndarray:
-    """A column as it is written beside a map."""
-    if values.dtype.kind != "O":
-        return values.astype(np.int64) if bool((values % 1 == 0).all()) else values
-    return np.array(["" if value is None else str(value) for value in values.tolist()], dtype=object)
 
 
 def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | None = None) -> Table:
@@ -123,8 +110,8 @@ def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | 
     fitted = fitted_map(model)
     if fitted.table is not None:
         mixed = open_mixed(Path(path), label=options.label, drop=options.drop, key=options.key)
-        if options.label in fitted.table.names and mixed.label is not None:
-            mixed.mixed[str(options.label)] = mixed.label
+        if options.label in fitted.table.names:
+            mixed.names.append(str(options.label))
         try:
             return _encoded(mixed, EncodedRows(as_frame(mixed), fitted.table, path))
         except ValueError as error:

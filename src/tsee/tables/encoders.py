@@ -17,17 +17,17 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from tsee.tables.frames import gaps_of
 from tsee.tables.kinds import BOOLEANS, parsed_date, parsed_number, tags_of, text_of
+from tsee.tables.scales import balance, squashed
 from tsee.values import is_list_of, is_number, need
 
 __all__ = ["ENCODERS", "Encoder", "NumberEncoder", "UnreadableError", "as_json", "encoder_from_json", "learn_encoder"]
 
-# Beyond this many times the usual spread, a number counts by its logarithm.
-FAR = 3.0
-# The quartiles of a normal distribution are this many standard deviations apart.
-QUARTILES = 1.349
 # The most frequent categories, or tags, have a dimension each; all others share one.
 MAX_CATEGORIES, MAX_TAGS = 256, 128
+# So many categories, with the rare ones, are known; any other counts as never seen.
+MAX_RARE = 2**16
 # Numbers of a text: counts of its character n-grams by their hashes.
 TEXT_DIMENSIONS, N_GRAMS = 64, (2, 3, 4)
 YEAR, DAY = 365.2425, 1.0
@@ -84,7 +84,7 @@ class NumberEncoder:
 
     @classmethod
     def learn(cls, values: np.ndarray) -> NumberEncoder:
-        return cls(*_balance(_there(_numbers(values))))
+        return cls(*balance(_there(_numbers(values))))
 
     @classmethod
     def as_it_is(cls, values: np.ndarray) -> NumberEncoder:
@@ -98,7 +98,7 @@ class NumberEncoder:
         numbers = _numbers(values)
         if not self.spread:
             return numbers[:, None] - self.center
-        return _squashed(numbers, self.center, self.spread)[:, None] / self.unit
+        return squashed(numbers, self.center, self.spread)[:, None] / self.unit
 
     def describe(self) -> str:
         return f"{self.center:.4g} ± {self.spread:.4g}" if self.spread else "as it is"
@@ -142,9 +142,17 @@ class CategoryEncoder:
 
     @classmethod
     def learn(cls, values: np.ndarray) -> CategoryEncoder:
-        counts = Counter(text_of(value) for value in values.tolist() if not _is_gap(value))
-        ordered = [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
-        return cls(ordered[:MAX_CATEGORIES], ordered[MAX_CATEGORIES:])
+        return cls.of_counts(cls.counted(values))
+
+    @staticmethod
+    def counted(values: np.ndarray) -> Counter[str]:
+        """How often there is each category."""
+        return Counter(text_of(value) for value in values.tolist() if not _is_gap(value))
+
+    @classmethod
+    def of_counts(cls, counts: Counter[str]) -> CategoryEncoder:
+        ordered = _by_frequency(counts)
+        return cls(ordered[:MAX_CATEGORIES], ordered[MAX_CATEGORIES:MAX_RARE])
 
     @property
     def width(self) -> int:
@@ -185,7 +193,10 @@ class DateEncoder:
         hours = bool((np.abs(days - np.round(days)) > 1e-6).any())
         periods = [YEAR] if span >= PERIODS * YEAR else []
         periods += [DAY] if hours and span >= PERIODS * DAY else []
-        return cls(list(_balance(days)), periods)
+        # From the first one: days since 1970 are so many that a span of seconds would pass for rounding.
+        first = float(days.min())
+        center, spread, unit = balance(days - first)
+        return cls([first + center, spread, unit], periods)
 
     @property
     def width(self) -> int:
@@ -194,7 +205,7 @@ class DateEncoder:
     def encode(self, values: np.ndarray) -> np.ndarray:
         days = _each(values, parsed_date)
         center, spread, unit = self.time
-        parts = [_squashed(days, center, spread) / unit]
+        parts = [squashed(days, center, spread) / unit]
         for period in self.periods:  # on a circle, two random rows are apart by 2 in the square, too
             angle = 2 * math.pi * days / period
             parts += [np.cos(angle), np.sin(angle)]
@@ -221,11 +232,18 @@ class TagsEncoder:
 
     @classmethod
     def learn(cls, values: np.ndarray) -> TagsEncoder:
-        rows = [tags_of(value) for value in values.tolist() if not _is_gap(value)]
-        counts = Counter(tag for row in rows for tag in row)
-        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_TAGS]
-        weights = [math.log((1 + len(rows)) / (1 + count)) + 1 for _, count in ordered]
-        return cls([name for name, _ in ordered], weights)
+        return cls.of_counts(cls.counted(values), int((~gaps_of(values)).sum()))
+
+    @staticmethod
+    def counted(values: np.ndarray) -> Counter[str]:
+        """How many rows have each tag."""
+        return Counter(tag for value in values.tolist() if not _is_gap(value) for tag in tags_of(value))
+
+    @classmethod
+    def of_counts(cls, counts: Counter[str], n_rows: int) -> TagsEncoder:
+        """From the rows that have each tag, and all rows that have tags."""
+        ordered = _by_frequency(counts)[:MAX_TAGS]
+        return cls(ordered, [math.log((1 + n_rows) / (1 + counts[tag])) + 1 for tag in ordered])
 
     @property
     def width(self) -> int:
@@ -327,25 +345,6 @@ def _check_names(names: Any, most: int, rare: Any) -> None:
     )
 
 
-def _balance(values: np.ndarray) -> tuple[float, float, float]:
-    """The median, the usual spread, and the standard deviation of what `_squashed` makes of the values."""
-    low, center, high = (float(value) for value in np.percentile(values, (25, 50, 75)))
-    spread = (high - low) / QUARTILES
-    if not spread > 1e-9 * abs(center):  # more than half of the values are equal
-        spread = float(values.std())
-    if not spread > 1e-9 * abs(center):
-        return center, 1.0, 1.0
-    unit = float(_squashed(values, center, spread).std())
-    return center, spread, unit if unit > 0 else 1.0
-
-
-def _squashed(values: np.ndarray, center: float, spread: float) -> np.ndarray:
-    scaled = (values - center) / spread
-    far = np.abs(scaled) - FAR
-    with np.errstate(invalid="ignore"):
-        return np.where(far > 0, np.sign(scaled) * (FAR + np.log1p(np.maximum(far, 0))), scaled)
-
-
 def _there(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
 
@@ -377,6 +376,10 @@ def _boolean(value: Any) -> float | None:
     if known is None and text_of(value) in ("0", "1"):
         known = text_of(value) == "1"
     return None if known is None else float(known)
+
+
+def _by_frequency(counts: Counter[str]) -> list[str]:
+    return [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
 
 
 def _is_gap(value: Any) -> bool:

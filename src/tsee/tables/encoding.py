@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,21 +15,24 @@ from torch import Tensor
 from tsee.files.errors import listed
 from tsee.files.rows import Rows
 from tsee.tables.encoders import (
+    CategoryEncoder,
     Encoder,
     NumberEncoder,
+    TagsEncoder,
     UnreadableError,
     as_json,
     encoder_from_json,
     learn_encoder,
 )
-from tsee.tables.frames import Frame, as_frame
+from tsee.tables.frames import Frame, as_frame, gaps_of
 from tsee.tables.gaps import GapFiller, learn_gaps
 from tsee.tables.kinds import Choice, kind_of
 from tsee.values import is_list_of, is_number, need
 
-__all__ = ["Column", "EncodedRows", "TableEncoder", "gaps_of", "learn_table"]
+__all__ = ["Column", "EncodedRows", "TableEncoder", "learn_table"]
 
-# Rows, evenly spaced, from which kinds and encoders are learned, in parts of this many.
+# Rows, evenly spaced, from which kinds and encoders are learned, in parts of this many. Categories, tags and gaps are
+# counted in all rows.
 SAMPLE_ROWS, SAMPLE_PART = 50_000, 500
 # Rows that are encoded at a time.
 BLOCK_ROWS = 4096
@@ -284,6 +288,8 @@ def learn_table(frame: Frame, choices: dict[str, Choice] | None = None) -> Table
             aside[name] = "constant"
             continue
         columns.append(Column(name, encoder, choices.get(name, Choice()).weight, float(gaps.mean()), 0.0, 0.0))
+    if frame.n_rows > SAMPLE_ROWS:
+        columns = _counted(frame, columns)
     if not columns:
         why = ", ".join(f"{name!r} ({ASIDE[reason]})" for name, reason in list(aside.items())[:5])
         raise ValueError(f"X has no column that tells rows apart, only {why}: add columns that vary.")
@@ -314,6 +320,27 @@ def _sample(frame: Frame) -> dict[str, np.ndarray]:
     return {name: _joined([block[name] for block in blocks]) for name in frame.names}
 
 
+def _counted(frame: Frame, columns: Sequence[Column]) -> list[Column]:
+    """Columns whose categories, tags and gaps are counted in all rows, and not only in a sample of them."""
+    gaps: Counter[str] = Counter()
+    counts: dict[str, Counter[str]] = {column.name: Counter() for column in columns}
+    for start, stop in _parts(frame.n_rows, BLOCK_ROWS):
+        block = frame.block(start, stop)
+        for column in columns:
+            gaps[column.name] += int(gaps_of(block[column.name]).sum())
+            if isinstance(column.encoder, CategoryEncoder | TagsEncoder):
+                counts[column.name] += column.encoder.counted(block[column.name])
+    found = []
+    for column in columns:
+        encoder, there = column.encoder, frame.n_rows - gaps[column.name]
+        if isinstance(encoder, CategoryEncoder):
+            encoder = CategoryEncoder.of_counts(counts[column.name])
+        elif isinstance(encoder, TagsEncoder):
+            encoder = TagsEncoder.of_counts(counts[column.name], there)
+        found.append(replace(column, encoder=encoder, gaps=gaps[column.name] / frame.n_rows))
+    return found
+
+
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Parts of a column: of numbers only if all are."""
     if len({part.dtype.kind for part in parts}) > 1:
@@ -327,11 +354,6 @@ def _as_objects(part: np.ndarray) -> np.ndarray:
     found = part.astype(object)
     found[np.isnan(part)] = None
     return found
-
-
-def gaps_of(values: np.ndarray) -> np.ndarray:
-    """Which values of a column are missing."""
-    return np.isnan(values) if values.dtype.kind == "f" else np.array([value is None for value in values.tolist()])
 
 
 def _is_constant(encoder: Encoder, values: np.ndarray) -> bool:

@@ -14,7 +14,7 @@ from tsee.files import Table
 from tsee.files.errors import listed
 from tsee.files.mixed import MixedTable
 
-__all__ = ["Frame", "as_frame", "is_frame", "is_gap"]
+__all__ = ["Frame", "as_frame", "gaps_of", "is_frame", "is_gap"]
 
 
 class Frame:
@@ -69,8 +69,7 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> Frame:
     if isinstance(X, Frame):
         return X
     if isinstance(X, MixedTable):
-        mixed = X.mixed
-        return Frame(list(mixed), len(X), lambda start, stop: {k: v[start:stop] for k, v in mixed.items()})
+        return Frame(X.names, len(X), X.read)
     if isinstance(X, Table):
         return _of_file(X)
     if hasattr(X, "to_pandas") and hasattr(X, "schema"):  # polars, and Arrow tables
@@ -131,6 +130,13 @@ def is_gap(value: Any) -> bool:
     if isinstance(value, str):
         return not value.strip()
     return isinstance(value, float | np.floating | np.datetime64) and bool(value != value)
+
+
+def gaps_of(values: np.ndarray) -> np.ndarray:
+    """Which values of a column are missing."""
+    return (
+        np.isnan(values) if values.dtype.kind == "f" else np.array([value is None for value in values.tolist()], bool)
+    )
 
 
 def _objects(values: Sequence[Any]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ import numpy as np
 import scipy.sparse
 import torch
 
+from tsee.data import blocks
 from tsee.distributed import world_size
 from tsee.exceptions import NotAMatrixError
 from tsee.files import Table, open_table
 from tsee.files.errors import listed
 from tsee.files.mixed import MixedTable, has_gaps, open_mixed
-from tsee.tables.encoding import EncodedRows, TableEncoder, gaps_of, learn_table
-from tsee.tables.frames import Frame, as_frame, is_frame
+from tsee.tables.encoding import EncodedRows, TableEncoder, learn_table
+from tsee.tables.frames import Frame, as_frame, gaps_of, is_frame, is_gap
 from tsee.tables.kinds import ASIDE_KINDS, Choice, kind_of
 
 __all__ = ["encode_new", "encoded_file", "encoded_rows", "open_encoded", "table_of"]
@@ -67,8 +69,10 @@ def encoded_file(table: MixedTable, choices: dict[str, Choice], missing: str) ->
 
 def check_no_gaps(rows: EncodedRows) -> None:
     """Refuse gaps in the columns that are encoded."""
-    block = rows.frame.block(0, rows.frame.n_rows)
-    gaps = [name for name in rows.encoder.names if gaps_of(block[name]).any()]
+    gaps: dict[str, None] = {}
+    for part in blocks(rows.frame.n_rows):
+        block = rows.frame.block(part.start, part.stop)
+        gaps |= dict.fromkeys(name for name in rows.encoder.names if gaps_of(block[name]).any())
     if gaps:
         raise ValueError(f"X has gaps in {listed(gaps)}: fill them in, or set missing='allow'.")
 
@@ -86,7 +90,7 @@ def encoded_rows(frame: Frame, choices: dict[str, Choice], missing: str = "allow
 
 
 def encode_new(encoder: TableEncoder, X: Any, missing: str = "allow") -> Any:
-    """New rows of a table, encoded as the rows of fit were. Files are read into memory."""
+    """New rows of a table, encoded as the rows of fit were: those of a file as they are read."""
     if isinstance(X, EncodedRows):
         return X
     if isinstance(X, str | PathLike):
@@ -103,7 +107,7 @@ def encode_new(encoder: TableEncoder, X: Any, missing: str = "allow") -> Any:
     rows = EncodedRows(frame, encoder)
     if missing == "error":
         check_no_gaps(rows)
-    return rows[:]
+    return rows if isinstance(X, MixedTable) else rows[:]
 
 
 def open_encoded(path: str | PathLike[str], *, missing: str = "allow", forced: bool = False, **options: Any) -> Any:
@@ -151,15 +155,19 @@ def _from_tensor(X: torch.Tensor, *, forced: bool) -> np.ndarray | None:
 
 
 def _array_with_gaps(X: Any, missing: str) -> bool:
-    """Whether ``X`` is a matrix of floats with NaN, and they are allowed."""
+    """Whether ``X`` is a matrix of floats with NaN, or of numbers and None, and gaps are allowed."""
     if missing == "error" or scipy.sparse.issparse(X):
         return False
     try:
         X = np.asarray(X)
     except ValueError:
         return False
-    if isinstance(X, np.ma.MaskedArray) or X.ndim != 2 or X.dtype.kind != "f" or X.size == 0:
+    if isinstance(X, np.ma.MaskedArray) or X.ndim != 2 or X.dtype.kind not in "fO" or X.size == 0:
         return False
+    if X.dtype.kind == "O":
+        if not all(is_gap(value) or isinstance(value, Real) for value in X.ravel().tolist()):
+            return False
+        X = np.array([[np.nan if is_gap(value) else float(value) for value in row] for row in X.tolist()])
     return bool(np.isnan(X).any()) and not bool(np.isinf(X).any())
 
 
