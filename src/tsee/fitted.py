@@ -236,7 +236,7 @@ class FittedMap:
         if self.table is not None:
             description["table"] = self.table.to_json()
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        for name in ("mean", "spread", "basis"):
+        for name in ("mean", "spread", "basis", "margin"):
             if (values := getattr(preprocessing, name)) is not None:
                 tensors[f"preprocessing.{name}"] = torch.from_numpy(values)
         if self.table is not None:
@@ -306,6 +306,7 @@ class FittedMap:
                 spread=arrays.get("preprocessing.spread"),
                 metric=metric,
                 length=description.get("length"),
+                margin=arrays.get("preprocessing.margin"),
             ),
             network=loaded.to(device).eval(),
             perplexity=float(description["perplexity"]),
