@@ -24,7 +24,7 @@ SAMPLE_VALUES = 2**25
 FEWEST_ROWS = 20
 # Old rows vary along a new axis no more than along the least of their own, but how far each of them is along it is not
 # known. A row that is nearer to the mean than so many times their standard deviation counts as one that is at the mean.
-MARGIN = 3.0
+MARGIN = 4.0
 # An axis is added if new rows beyond that vary along it so many times as much as the old ones along the least of their
 # axes; at most so many.
 MORE_VARIANCE = 1.5
