@@ -1,9 +1,8 @@
 """A map that takes in new rows: how far old rows move, errors and time, beside a fit of everything.
 
     TSEE_DATA=folder python benchmarks/update.py mnist fashion sentences pbmc   # halves, the second with new kinds
-    TSEE_DATA=folder python benchmarks/update.py ten                            # ten updates of 5,000 rows of MNIST
-    TSEE_DATA=folder python benchmarks/update.py ten:1000                       # ten updates of 1,000 rows of MNIST
-    TSEE_DATA=folder python benchmarks/update.py draw                           # the figure of these
+    TSEE_DATA=folder python benchmarks/update.py ten:5000 ten:1000              # ten updates of so many rows of MNIST
+    TSEE_DATA=folder python benchmarks/update.py draw                           # the figures of these
     TSEE_DATA=folder python benchmarks/update.py small                          # 10,000 rows of MNIST, for the peers
     TSEE_DATA=folder peers/bin/python benchmarks/update.py peers                # AlignedUMAP, ParametricUMAP
 
@@ -28,11 +27,11 @@ import numpy as np
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "update.json"
-FIGURE = HERE.parent / "docs" / "updates" / "ten.svg"
+FIGURES = HERE.parent / "docs" / "updates"
 NAMES = ("mnist", "fashion", "sentences", "pbmc")
 BOOTS, B_CELLS = 9, "CD19+ B"
 SMALL, SMALL_TEST = 10_000, 2_000
-TEN, ROWS_EACH = 10, 5_000
+TEN = 10
 LANDMARKS = 0.01
 
 
@@ -255,13 +254,9 @@ def ten(n_each: int) -> dict[str, Any]:
     return {"updates": steps, "fits of everything": refits}
 
 
-def draw(results: dict[str, Any]) -> None:
+def draw(found: dict[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    name = max(
-        (name for name in results if name.startswith("ten")), key=lambda name: results[name]["updates"][0]["rows"]
-    )
-    found = results[name]
     figure = Figure(figsize=(8, 3), layout="constrained")
     for axes, names, title in zip(
         figure.subplots(1, 2),
@@ -281,18 +276,18 @@ def draw(results: dict[str, Any]) -> None:
         axes.set_ylim(bottom=0)
         axes.legend(fontsize=7)
         axes.spines[["top", "right"]].set_visible(False)
-    FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(FIGURE)
+    figure.savefig(path)
 
 
 def main() -> None:
     for name in sys.argv[1:]:
         results = json.loads(RESULT.read_text()) if RESULT.exists() else {}
         if name == "draw":
-            draw(results)
+            for run in (run for run in results if run.startswith("ten:")):
+                draw(results[run], FIGURES / f"{run.replace(':', '-')}.svg")
             continue
         if name.startswith("ten"):
-            results[name] = ten(int(name.partition(":")[2] or ROWS_EACH))
+            results[name] = ten(int(name.partition(":")[2]))
         elif name == "small":
             results.setdefault("mnist, 10,000 rows", {}).update(compare("small", *small()))
         elif name == "peers":

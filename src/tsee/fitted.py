@@ -178,7 +178,9 @@ class FittedMap:
             return forward_positions(self.network, exemplars.inputs)
         return exemplars.positions
 
-    def calibrated(self, X: Any, start: int, inputs: Tensor | Inputs | None, how: str | None) -> FittedMap:
+    def calibrated(
+        self, X: Any, start: int, inputs: Tensor | Inputs | None, how: str | None, near: Tensor | None = None
+    ) -> FittedMap:
         """The map after training, with positions of exemplars and rows, and a reference for novelty. A collective.
 
         Parameters
@@ -191,6 +193,8 @@ class FittedMap:
             Their inputs if they are in memory; without them no positions of rows are kept.
         how : {"refined", "forward"} or None
             How the rows are placed.
+        near : Tensor of shape (z,), optional
+            How far exemplars are from others, as `exemplar_distances` takes it.
         """
         fitted = self
         if fitted.exemplars is not None and fitted.exemplars.positions is None:
@@ -206,7 +210,9 @@ class FittedMap:
             fewer = Exemplars(subsample(exemplars.inputs), indices, metric=exemplars.metric)
             if fitted.preprocessing.metric == PRECOMPUTED:  # rows are distances from all of them
                 fewer = exemplars
-            reference = NoveltyReference(*(fitted._usual_distances(X, start, those) for those in (exemplars, fewer)))
+            reference = NoveltyReference(
+                fitted._usual_distances(X, start, exemplars, near), fitted._usual_distances(X, start, fewer)
+            )
             fitted = replace(fitted, exemplars=exemplars.replaced(neighbors=None))  # no longer needed
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
@@ -236,7 +242,7 @@ class FittedMap:
         if self.table is not None:
             description["table"] = self.table.to_json()
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        for name in ("mean", "spread", "basis"):
+        for name in ("mean", "spread", "basis", "margin"):
             if (values := getattr(preprocessing, name)) is not None:
                 tensors[f"preprocessing.{name}"] = torch.from_numpy(values)
         if self.table is not None:
@@ -306,6 +312,7 @@ class FittedMap:
                 spread=arrays.get("preprocessing.spread"),
                 metric=metric,
                 length=description.get("length"),
+                margin=arrays.get("preprocessing.margin"),
             ),
             network=loaded.to(device).eval(),
             perplexity=float(description["perplexity"]),
@@ -342,12 +349,12 @@ class FittedMap:
             positions[others.numpy()] = self.place_inputs(inputs[rows][others], how).numpy()
         return positions
 
-    def _usual_distances(self, X: Any, start: int, exemplars: Exemplars) -> Tensor:
+    def _usual_distances(self, X: Any, start: int, exemplars: Exemplars, near: Tensor | None = None) -> Tensor:
         """How far a sample of the rows of ``fit`` of all processes are from exemplars, in ascending order."""
         parts = [exemplars.own(rows, start) for rows in sample_slices(X.shape[0])]
         own = None if exemplars.indices is None else torch.cat([part for part in parts if part is not None])
         inside_and_outside = self._inside_and_outside(X, sample_slices(X.shape[0]))
-        return all_gather(exemplar_distances(*inside_and_outside, exemplars.index, own)).sort().values
+        return all_gather(exemplar_distances(*inside_and_outside, exemplars.index, own, near)).sort().values
 
     def _inside_and_outside(self, X: Any, parts: Iterable[slice]) -> tuple[Tensor, Tensor]:
         """The inputs of rows, and the squared length of the part of each row that they leave out."""

@@ -53,6 +53,25 @@ def test_other_forms_of_text(page_path, fitted, digits, open_page, feature_names
         assert np.abs(page.placed() - expected).max() < close, name
 
 
+def test_old_rows_stay_where_they_are_on_a_map_with_more_axes(open_page, tmp_path):
+    """Their share of an axis that an update added does not count."""
+    generator = np.random.default_rng(0)
+    old, new, held_out = (generator.normal(size=(n, 150)).astype(np.float32) for n in (200, 60, 5))
+    old[:100, 0] += 15
+    for rows in (old, new, held_out):
+        rows[:, 10:] *= 0.1
+    new[:, 140] += 10
+    held_out[:, 140] += 10
+    see = tsee.DtSEE(max_epochs=1, n_inputs=20, random_state=0).fit(old).update(new)
+    assert see.n_inputs_ == 21
+    page = open_page(see.to_html(tmp_path / "map.html"))
+    X = np.concatenate([old[:5], held_out])
+    page.drop(pd.DataFrame(X).to_csv(index=False, header=False))
+    expected = see.transform(X)
+    assert np.array_equal(expected[:5], see.embedding_[:5])
+    assert np.abs(page.placed() - expected).max() < 1e-3 * np.ptp(see.embedding_)
+
+
 def test_decimal_commas(page_path, fitted, digits, open_page, feature_names):
     """As spreadsheets in much of Europe write numbers; commas then do not separate the fields."""
     rows = pd.DataFrame(digits[2][:3] / 4 - 0.5, columns=feature_names)

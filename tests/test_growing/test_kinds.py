@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial import cKDTree
+from sklearn.neighbors import KNeighborsClassifier
 
 from tsee import DtSEE
 from tsee.affinities import Affinities, conditional_probabilities
@@ -75,6 +76,20 @@ def test_few_rows_of_a_new_kind_start_where_they_would_be_placed(fitted):
     inputs, found, _ = neighbors(fitted, X)
     start = starting_positions(fitted.exemplars, inputs, found, torch.ones(4, dtype=torch.bool))
     torch.testing.assert_close(start, torch.from_numpy(fitted.place(X, "refined")))
+
+
+@pytest.mark.parametrize(("n_old", "n_features"), [(12, 10), (60, 200), (2000, 10)])
+@pytest.mark.filterwarnings("ignore:All rows of X are equal")
+def test_a_map_of_equal_rows_takes_in_rows_that_differ(n_old, n_features):
+    see = DtSEE(max_epochs=1, random_state=0).fit(np.full((n_old, n_features), 3.0))
+    X = np.zeros((160, n_features))
+    X[:, :10] = kinds_of_rows([80, 80], seed=1)
+    grown = see.update(X)
+    assert np.array_equal(grown.embedding_[:n_old], see.embedding_)
+    new, kinds = grown.embedding_[n_old:], np.arange(160) // 80
+    assert np.ptp(new[:80], axis=0).min() > 2  # the distance at which repulsion falls off is 1
+    assert KNeighborsClassifier(1).fit(new[::2], kinds[::2]).score(new[1::2], kinds[1::2]) > 0.95
+    assert np.linalg.norm(new - see.embedding_[0], axis=1).min() > 0
 
 
 def test_the_start_is_the_same_every_time(fitted):

@@ -5,7 +5,11 @@ import torch
 
 from tests.test_layout.naive import clusters, naive_loss, neighbors_of
 from tsee.affinities import Affinities
-from tsee.layout import Attraction, Repulsion, grow
+from tsee.layout import Attraction, Growth, Repulsion, lay_out
+
+
+def grow(old, start, affinities, *, hold, n_iterations, progress=lambda done: None):
+    return lay_out(Growth(old, start, affinities, hold=hold, n_iterations=n_iterations), progress=progress)
 
 
 def halves(n=240, n_old=150):

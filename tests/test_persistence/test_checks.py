@@ -176,6 +176,7 @@ TENSORS = {
     "means in rows": (change_of("preprocessing.mean", lambda t: t[:, None]), "'preprocessing.mean' has shape"),
     "a mean of NaN": (change_of("preprocessing.mean", set_first(math.nan)), "'preprocessing.mean' holds NaN"),
     "a basis of another size": (change_of("preprocessing.basis", lambda t: t[:, :7]), "has shape"),
+    "a margin of another size": (lambda tensors: {**tensors, "preprocessing.margin": torch.zeros(3)}, "has shape"),
     "no exemplars": (without("exemplars.inputs"), "lacks exemplars"),
     "no positions": (without("exemplars.positions"), "lacks exemplars"),
     "no novelty": (without("novelty.distances"), "lacks exemplars"),
@@ -220,6 +221,13 @@ def test_a_spread_of_0(saved_models, tmp_path):
     tensors["preprocessing.spread"][3] = 0
     write(tmp_path / "model", config, tensors)
     refused(tmp_path / "model", "'preprocessing.spread' must be above 0")
+
+
+def test_a_margin_below_0(saved_models, tmp_path):
+    config, tensors = read(saved_models / "DtSEE")
+    tensors["preprocessing.margin"] = torch.full(tensors["exemplars.inputs"].shape[1:], -1.0)
+    write(tmp_path / "model", config, tensors)
+    refused(tmp_path / "model", "'preprocessing.margin' must not be below 0")
 
 
 def test_a_header_that_lies(saved_models, tmp_path):

@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 import tsee
 from tests.test_training.test_checkpoint import StoppedError, stop_at
 from tsee.exceptions import CheckpointError
+from tsee.layout import Growth
 from tsee.training import checkpoint
 
 
@@ -125,3 +126,42 @@ def test_rows_larger_than_memory_are_read_by_slice(X, tmp_path):
     grown, expected = (see.update(rows) for rows in (np.load(tmp_path / "new.npy", mmap_mode="r"), X[400:]))
     assert grown.update_ == expected.update_
     assert np.array_equal(grown.exemplar_embedding_, expected.exemplar_embedding_)
+
+
+TERMINATED = """
+import os, signal, sys
+import numpy as np, torch, tsee
+from tsee.layout import Growth
+from tsee.training import checkpoint
+checkpoint.INTERVAL = 1000.0
+folder, n_steps = sys.argv[1], int(sys.argv[2])
+step = Growth.step
+def stopped(growth):
+    step(growth)
+    if growth.done == n_steps:
+        os.kill(os.getpid(), signal.SIGTERM)
+Growth.step = stopped
+see = tsee.load(folder + "/model").set_params(checkpoint=folder + "/state")
+see.update(np.load(folder + "/new.npy"), hold=float(sys.argv[3]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no real SIGTERM")
+@pytest.mark.parametrize(("hold", "n_steps"), [(1.0, 2), (0.5, 1)])
+def test_an_update_that_is_told_to_end_as_it_lays_rows_out_is_resumed(hold, n_steps, X, tmp_path, monkeypatch):
+    see = quick(max_epochs=2).fit(X[:400])
+    whole = see.update(X[400:700], hold=hold)
+    see.save(tmp_path / "model")
+    np.save(tmp_path / "new.npy", X[400:700])
+    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    command = [sys.executable, "-c", TERMINATED, str(tmp_path), str(n_steps), str(hold)]
+    done = subprocess.run(command, env=environment, timeout=300, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
+    steps = []
+    step = Growth.step
+    monkeypatch.setattr(Growth, "step", lambda growth: steps.append(growth.done) or step(growth))
+    again = see.set_params(checkpoint=tmp_path / "state").update(X[400:700], hold=hold)
+    assert steps == list(range(n_steps, 3))  # a seventh of 20 steps
+    assert np.array_equal(again.embedding_, whole.embedding_)
+    assert np.array_equal(again.transform(X), whole.transform(X))
+    assert again.history_["loss"] == whole.history_["loss"]

@@ -34,6 +34,7 @@ from tsee.metric import PRECOMPUTED
 from tsee.neighbors import build_index
 from tsee.networks import Network, folded
 from tsee.objectives import Sampled
+from tsee.placement.novelty import NEIGHBORS
 from tsee.preprocessing import Inputs
 from tsee.scikit import check_is_fitted
 from tsee.training.checkpoint import Checkpoint, data_digest
@@ -67,12 +68,15 @@ class _Newcomers:
         Which are of a new kind.
     neighbors : Affinities
         Their neighbors among all exemplars; of all exemplars, if these are needed.
+    near : Tensor of shape (z + m,) or None
+        How far exemplars are from their nearest others, as `exemplar_distances` takes it.
     """
 
     numbers: Tensor
     inputs: Tensor
     fresh: Tensor
     neighbors: Affinities
+    near: Tensor | None
 
     @property
     def own_neighbors(self) -> Affinities:
@@ -257,7 +261,8 @@ class Updated:
             moved_95=float(np.percentile(moved, 95)),
         )
         fitted = replace(fitted, updates=(*base.updates, update))
-        fitted = _calibrated(base, fitted, rows, start, self._placement, kept=isinstance(store, MemoryStore))
+        kept = isinstance(store, MemoryStore)
+        fitted = _calibrated(base, fitted, rows, start, self._placement, newcomers.near, kept=kept)
         if checkpoint is not None:
             checkpoint.finish(complete=fitted.history.complete)
         self._checkpoint = checkpoint
@@ -291,8 +296,12 @@ class Updated:
             kept = torch.ones(len(numbers), dtype=torch.bool).index_fill_(0, dropped, False)
             numbers, fresh = numbers[kept], fresh[kept]
         if len(dropped) or all_lists:
-            taken, neighbors, _ = with_neighbors(numbers, 0 if all_lists else len(old))
-        return _Newcomers(numbers, taken, fresh, neighbors)
+            taken, neighbors, squared = with_neighbors(numbers, 0 if all_lists else len(old))
+        near = None
+        if squared.shape[1] >= NEIGHBORS:
+            near = torch.full((len(old) + len(taken),), torch.nan)
+            near[len(near) - len(squared) :] = squared[:, :NEIGHBORS].mean(1)
+        return _Newcomers(numbers, taken, fresh, neighbors, near)
 
     def _open_update_checkpoint(
         self: Any, plan: Plan, rows: Any, before: FittedMap, hold: float, forget: int | np.ndarray | None
@@ -339,10 +348,12 @@ def _moved(base: FittedMap, fitted: FittedMap, how: str | None) -> np.ndarray:
     return ((now - was).norm(dim=1) / (extent or 1.0)).numpy()
 
 
-def _calibrated(base: FittedMap, fitted: FittedMap, rows: Any, start: int, how: str | None, *, kept: bool) -> FittedMap:
+def _calibrated(
+    base: FittedMap, fitted: FittedMap, rows: Any, start: int, how: str | None, near: Tensor | None, *, kept: bool
+) -> FittedMap:
     """The map with the positions of all rows, if they are kept, and what novelty is measured against. A collective."""
     n_old = sum(base.row_counts)
-    of_new = fitted.calibrated(rows, n_old + start, Inputs(rows, base.preprocessing) if kept else None, how)
+    of_new = fitted.calibrated(rows, n_old + start, Inputs(rows, base.preprocessing) if kept else None, how, near)
     assert of_new.novelty_reference is not None
     assert base.novelty_reference is not None
     assert base.exemplars is not None

@@ -59,6 +59,8 @@ def describe_model(
     if preprocessing.basis is not None:
         steps.insert(0, {"kind": "linear", "weight": "basis"})
         arrays["basis"] = np.ascontiguousarray(preprocessing.basis.T, dtype=np.float32)
+    if preprocessing.margin is not None:
+        arrays["margin"] = preprocessing.margin
     names = fitted.feature_names if features is None else features
     description: dict[str, Any] = {
         "features": None if names is None else [str(name) for name in names],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from tsee.affinities import Affinities, conditional_probabilities
@@ -71,6 +73,9 @@ class Outside:
 class GrownNeighborhoods(Neighborhoods):
     """The neighbors of the rows of `GrownRows`; those that were found before are not searched for again.
 
+    Of an old exemplar, the network needs to know no more than how far its neighbors are. If new ones have it as a
+    neighbor, these are its neighbors.
+
     Parameters
     ----------
     exemplars : Exemplars
@@ -86,6 +91,10 @@ class GrownNeighborhoods(Neighborhoods):
         super().__init__(exemplars, 0, perplexity, known.indices.shape[1])
         self._own, self._known = own, known
         self._first = len(exemplars) - len(known.indices)  # the first whose neighbors are known
+        shape = (len(known.indices), len(exemplars))
+        starts = np.arange(0, known.indices.numel() + 1, self.n_neighbors)
+        lists = csr_matrix((known.probabilities.numpy().ravel(), known.indices.numpy().ravel(), starts), shape=shape)
+        self._choosers = lists[:, : self._first].tocsc()
 
     def find(self, inputs: Tensor, rows: slice) -> tuple[Affinities, Tensor]:
         own = self._own[rows]
@@ -94,11 +103,26 @@ class GrownNeighborhoods(Neighborhoods):
         probabilities = torch.empty(len(own), self.n_neighbors)
         indices[listed] = self._known.indices[own[listed] - self._first]
         probabilities[listed] = self._known.probabilities[own[listed] - self._first]
-        others = ~listed
+        chosen = ~listed & (own >= 0)
+        indices[chosen], probabilities[chosen], found = self._those_who_choose(own[chosen])
+        others = ~listed & ~chosen.masked_scatter(chosen, found)
         if others.any():
-            found, squared = self._index.query(inputs[others], self.n_neighbors, exclude=own[others])
-            indices[others], probabilities[others] = found, conditional_probabilities(squared, self.perplexity)
+            nearest, squared = self._index.query(inputs[others], self.n_neighbors, exclude=own[others])
+            indices[others], probabilities[others] = nearest, conditional_probabilities(squared, self.perplexity)
         return Affinities(indices, probabilities), own
+
+    def _those_who_choose(self, old: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """New exemplars that have old ones among their neighbors, how probable each is, and which old ones have any."""
+        starts, stops = (torch.from_numpy(self._choosers.indptr[old.numpy() + i]).long() for i in (0, 1))
+        places = starts[:, None] + torch.arange(self.n_neighbors)  # (old, neighbors)
+        some = places < stops[:, None]
+        places = torch.where(some, places, 0)
+        indices, values = (torch.from_numpy(part) for part in (self._choosers.indices, self._choosers.data))
+        if not len(indices):
+            return places, torch.zeros(places.shape), torch.zeros(len(old), dtype=torch.bool)
+        probabilities = values[places] * some
+        totals = probabilities.sum(1, keepdim=True)
+        return self._first + indices[places].long(), probabilities / totals.clamp_min(1e-30), totals[:, 0] > 0
 
     def of_exemplars(self) -> Affinities:
         assert self._first == 0

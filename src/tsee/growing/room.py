@@ -23,6 +23,8 @@ STEPS, PULL = 150, 1 / 3
 LEAST_ROWS = 10
 # Groups of this layout are more than so many times farther from each other than rows are from their 5th neighbor.
 NEIGHBOR, APART = 5, 3.0
+# A gap between the rows of a map that is smaller, compared with the gap of a layout alone, is none: they are equal.
+LEAST_GAP = 1e-3
 # The neighbors of a row that can link it to a group.
 LINKS = 16
 # Places that are tried for a group, and rows of it that must not come near others there: no more than this share of
@@ -93,7 +95,11 @@ def _put_in_room(positions: Tensor, known: Tensor, rows: Tensor, neighbors: Affi
     """Move rows of new kinds, group by group, to free room near their kin; ``positions`` and ``known`` are changed."""
     known = known.clone()
     alone = _laid_out_alone(positions[rows], rows, neighbors)
-    alone = alone * (_usual_gap(positions[known].numpy()) / max(_usual_gap(alone), 1e-12))
+    # As dense as the map, unless most of its rows are equal: their gap is none.
+    own_gap, gap = _usual_gap(alone), _usual_gap(positions[known].numpy())
+    if gap > LEAST_GAP * own_gap:
+        alone = alone * (gap / max(own_gap, 1e-12))
+    gap = max(gap, _usual_gap(alone))
     group = _groups(alone)
     sizes = np.bincount(group)
     for number in np.argsort(-sizes, kind="stable"):
@@ -105,7 +111,7 @@ def _put_in_room(positions: Tensor, known: Tensor, rows: Tensor, neighbors: Affi
         kin = positions.new_zeros(len(positions)).index_add_(0, neighbors.indices[members].flatten(), weights.flatten())
         if not kin.any():  # like nothing on the map: near where they would be placed
             kin[rows[members]] = 1
-        place = _free_place(positions[known].numpy(), outline, positions, kin)
+        place = _free_place(positions[known].numpy(), outline, gap, positions, kin)
         positions[rows[members]] = torch.from_numpy(outline + place).float()
         known[rows[members]] = True
 
@@ -143,15 +149,14 @@ def _groups(positions: np.ndarray) -> np.ndarray:
     return group
 
 
-def _free_place(taken: np.ndarray, outline: np.ndarray, positions: Tensor, kin: Tensor) -> np.ndarray:
+def _free_place(taken: np.ndarray, outline: np.ndarray, gap: float, positions: Tensor, kin: Tensor) -> np.ndarray:
     """The place nearest to its kin at which a group comes near to no more others than it must."""
-
     radius = float(np.sqrt(np.square(outline).sum(1).max()))
     low, high = taken.min(0) - radius, taken.max(0) + radius
     tried = low + (high - low) * _spread(TRIED, taken.shape[1])
     probes = outline[:: max(1, len(outline) // PROBES)]
     reached = (tried[:, None] + probes).reshape(-1, taken.shape[1])
-    near, _ = cKDTree(taken).query(reached, distance_upper_bound=APART * _usual_gap(taken))
+    near, _ = cKDTree(taken).query(reached, distance_upper_bound=APART * gap)
     crowded = np.isfinite(near).reshape(len(tried), -1).mean(1)
     weights, nearest = kin.topk(min(KIN, len(kin)))
     apart = np.square(tried[:, None] - positions[nearest].numpy()).sum(2)  # (tried, kin)

@@ -25,7 +25,7 @@ from tsee.layout.repulsion import Repulsion
 from tsee.layout.shape import turned
 from tsee.values import need
 
-__all__ = ["Descent", "Guide", "lay_out"]
+__all__ = ["Descent", "Guide", "Movement", "lay_out"]
 
 # The usual gradient descent of t-SNE: momentum, and a gain for each coordinate that grows while it keeps its direction.
 MOMENTUM, LAST_MOMENTUM = 0.8, 0.965
@@ -75,7 +75,62 @@ class Guide:
         return ((here - middle) @ (left @ right) * scale.clamp(0.5, 2) + anchor).float()
 
 
-class Descent:
+class Movement:
+    """Positions on their way down, step by step: what `lay_out` needs of them, and what it takes to continue.
+
+    Attributes
+    ----------
+    done, n_iterations : int
+        The steps that were taken, and all of them.
+    alone : bool
+        Whether other processes, if there are any, take no part.
+    positions : Tensor of shape (n, h)
+    velocity, gains : Tensor
+        Of the positions that this process moves.
+    """
+
+    done: int
+    n_iterations: int
+    alone: bool
+    positions: Tensor
+    velocity: Tensor
+    gains: Tensor
+    repulsion: Repulsion
+
+    def step(self) -> None:
+        """Take one step. A collective, unless this process works alone."""
+        raise NotImplementedError
+
+    def found(self) -> Tensor:
+        """The positions as they shall lie, of shape (n, h)."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Tensor]:
+        """What it takes to continue, the same on all processes. A collective."""
+        return {
+            "layout.positions": self.positions,
+            "layout.velocity": self._gathered(self.velocity),
+            "layout.gains": self._gathered(self.gains),
+        }
+
+    def _gathered(self, rows: Tensor) -> Tensor:
+        """The rows of all processes, if each of them moves some."""
+        return rows
+
+    def resume(self, done: int, state: dict[str, Tensor]) -> None:
+        """Continue where another descent of the same exemplars was. Raises ValueError if it was not one."""
+        need(done <= self.n_iterations, "it has more steps than the layout")
+        ours = self.state()
+        need(set(state) == set(ours), "it is not the state of a layout")
+        for name, value in state.items():
+            like = ours[name]
+            need(value.shape == like.shape and value.dtype == like.dtype, "it has other exemplars")
+            need(bool(torch.isfinite(value).all()), "it has positions that are not finite")
+        self.done, self.repulsion.calls = done, done
+        self.positions, self.velocity, self.gains = (state[name] for name in ours)
+
+
+class Descent(Movement):
     """The positions of all exemplars on their way down.
 
     Over several processes each one moves a part of the exemplars, and all see where the others went, unless this one
@@ -151,41 +206,29 @@ class Descent:
         moved = self._gathered(positions[own] + self.velocity)
         self.positions = moved - moved.mean(0)
 
-    def state(self) -> dict[str, Tensor]:
-        """What it takes to continue, the same on all processes. A collective."""
-        return {
-            "layout.positions": self.positions,
-            "layout.velocity": self._gathered(self.velocity),
-            "layout.gains": self._gathered(self.gains),
-        }
+    def found(self) -> Tensor:
+        """The positions, turned to lie as the large shape does."""
+        return turned(self.positions, self.shape)
 
     def _gathered(self, rows: Tensor) -> Tensor:
         return rows if self.alone else all_gather(rows)
 
     def resume(self, done: int, state: dict[str, Tensor]) -> None:
-        """Continue where another descent of the same exemplars was. Raises ValueError if it was not one."""
-        need(done <= self.n_iterations, "it has more steps than the layout")
-        names = ("layout.positions", "layout.velocity", "layout.gains")
-        need(set(state) == set(names), "it is not the state of a layout")
-        for value in state.values():
-            need(value.shape == self.shape.shape and value.dtype == self.shape.dtype, "it has other exemplars")
-            need(bool(torch.isfinite(value).all()), "it has positions that are not finite")
-        self.done, self.repulsion.calls = done, done
-        self.positions, velocity, gains = (state[name] for name in names)
-        self.velocity, self.gains = velocity[self.own], gains[self.own]
+        super().resume(done, state)
+        self.velocity, self.gains = self.velocity[self.own], self.gains[self.own]
 
 
 def lay_out(
-    descent: Descent,
+    descent: Movement,
     *,
     progress: Callable[[int], None] = lambda done: None,
-    keep: Callable[[Descent], None] = lambda descent: None,
+    keep: Callable[[Movement], None] = lambda descent: None,
 ) -> tuple[Tensor, bool]:
-    """Lay exemplars out by exact forces, each on its own, from the large shape of the data. A collective.
+    """Lay exemplars out by exact forces, each on its own. A collective.
 
     Parameters
     ----------
-    descent : Descent
+    descent : Movement
         At its start, or where it was resumed.
     progress : callable
         Called after each step with the number of steps done.
@@ -195,7 +238,6 @@ def lay_out(
     Returns
     -------
     positions : Tensor of shape (n, h)
-        Turned to lie as the large shape does.
     complete : bool
         Whether all steps were taken: a KeyboardInterrupt in any process ends the descent where it is.
     """
@@ -210,7 +252,7 @@ def lay_out(
                 break
     except KeyboardInterrupt:
         complete = False
-    return turned(descent.positions, descent.shape), complete
+    return descent.found(), complete
 
 
 def _schedule(share: float, exaggeration: float) -> tuple[float, bool]:

@@ -9,30 +9,22 @@ where a is how much it is held: 0 leaves it free, and 1 does not let it move at 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from tsee.affinities import Affinities
+from tsee.distributed import rank, world_size
 from tsee.layout.attraction import Attraction
-from tsee.layout.descent import GAIN_DOWN, GAIN_UP, LEAST_GAIN, LONGEST_STEP, MOMENTUM
+from tsee.layout.descent import GAIN_DOWN, GAIN_UP, LEAST_GAIN, LONGEST_STEP, MOMENTUM, Movement
 from tsee.layout.repulsion import Repulsion
 
-__all__ = ["grow"]
+__all__ = ["Growth"]
 
 
-def grow(
-    old: Tensor,
-    start: Tensor,
-    affinities: Affinities,
-    *,
-    hold: float,
-    n_iterations: int,
-    exaggeration: float = 1.0,
-    progress: Callable[[int], None] = lambda done: None,
-) -> tuple[Tensor, bool]:
-    """Lay new exemplars out among old ones by exact forces.
+class Growth(Movement):
+    """New exemplars on their way to their places among old ones, for `lay_out`.
+
+    Over several processes the first one moves them; the others only count its steps.
 
     Parameters
     ----------
@@ -48,41 +40,64 @@ def grow(
         Steps of gradient descent.
     exaggeration : float
         The factor on the attraction.
-    progress : callable
-        Called after each step with the number of steps done.
 
-    Returns
-    -------
+    Attributes
+    ----------
     positions : Tensor of shape (z + m, h)
-        The old ones first. If these are free, all are shifted and turned to lie as the old ones did.
-    complete : bool
-        Whether all steps were taken: a KeyboardInterrupt ends the descent where it is.
+        The old ones first.
     """
-    n_held = len(old) if hold == 1 else 0
-    if n_held == len(old) + len(start):
-        return old, True
-    positions, complete = torch.cat([old, start]), True
-    velocity = torch.zeros_like(positions[n_held:])
-    gains = torch.ones_like(velocity)
-    try:
-        attraction, repulsion = Attraction(affinities, n_held), Repulsion()
-        rates = 1 / attraction.totals.clamp_min(1 / len(positions))[:, None]
-        for done in range(1, n_iterations + 1):
-            forces, normalizer = repulsion(positions)
-            gradient = attraction(positions).mul_(exaggeration).sub_(forces[n_held:], alpha=1 / normalizer)
-            gains = torch.where(gradient * velocity < 0, gains + GAIN_UP, gains * GAIN_DOWN).clamp_min_(LEAST_GAIN)
-            velocity = MOMENTUM * velocity - rates / exaggeration * gains * gradient
-            length = velocity.norm(dim=1, keepdim=True)
-            velocity *= (LONGEST_STEP / length.clamp_min(1e-12)).clamp_max(1)
-            moved = positions[n_held:] + velocity
-            if not n_held:
-                moved[: len(old)].lerp_(old, hold)
-                velocity = moved - positions
-            positions = torch.cat([positions[:n_held], moved])
-            progress(done)
-    except KeyboardInterrupt:
-        complete = False
-    return (positions if hold else _as_before(positions, old)), complete
+
+    def __init__(
+        self,
+        old: Tensor,
+        start: Tensor,
+        affinities: Affinities,
+        *,
+        hold: float,
+        n_iterations: int,
+        exaggeration: float = 1.0,
+    ) -> None:
+        self.old, self.hold, self.exaggeration = old, hold, exaggeration
+        self.n_held = len(old) if hold == 1 else 0
+        self.n_iterations = n_iterations if self.n_held < len(old) + len(start) else 0
+        self.alone = world_size() == 1
+        self.done, self.repulsion = 0, Repulsion()
+        self.positions = torch.cat([old, start])
+        self.velocity = torch.zeros_like(self.positions[self.n_held :])
+        self.gains = torch.ones_like(self.velocity)
+        # Old ones that share a position repel as one of them would: each repels the others of a layout that is found
+        # with them, and there they lie side by side. The sum over all pairs would be little else than theirs.
+        distinct = torch.unique(old[: self.n_held], dim=0)
+        self._still = old[: self.n_held] if len(distinct) == self.n_held else distinct
+        if self.n_iterations and rank() == 0:
+            self.attraction = Attraction(affinities, self.n_held)
+            self.rates = 1 / self.attraction.totals.clamp_min(1 / len(self.positions))[:, None]
+
+    def step(self) -> None:
+        """Take one step."""
+        self.done += 1
+        if rank() > 0:
+            return
+        old, n_held, positions = self.old, self.n_held, self.positions
+        felt = torch.cat([self._still, positions[n_held:]])
+        forces, normalizer = self.repulsion(felt)
+        normalizer *= len(positions) / len(felt)
+        gradient = self.attraction(positions).mul_(self.exaggeration)
+        gradient.sub_(forces[len(self._still) :], alpha=1 / normalizer)
+        turning = gradient * self.velocity < 0
+        self.gains = torch.where(turning, self.gains + GAIN_UP, self.gains * GAIN_DOWN).clamp_min_(LEAST_GAIN)
+        self.velocity = MOMENTUM * self.velocity - self.rates / self.exaggeration * self.gains * gradient
+        length = self.velocity.norm(dim=1, keepdim=True)
+        self.velocity *= (LONGEST_STEP / length.clamp_min(1e-12)).clamp_max(1)
+        moved = positions[n_held:] + self.velocity
+        if not n_held:
+            moved[: len(old)].lerp_(old, self.hold)
+            self.velocity = moved - positions
+        self.positions = torch.cat([positions[:n_held], moved])
+
+    def found(self) -> Tensor:
+        """All positions. If the old ones are free, all are shifted and turned to lie as the old ones did."""
+        return self.positions if self.hold else _as_before(self.positions, self.old)
 
 
 def _as_before(positions: Tensor, old: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ class _Preprocess(nn.Module):
     mean: Tensor
     basis: Tensor | None
     divisor: Tensor | None
+    margin: Tensor | None
 
     def __init__(self, preprocessing: Preprocessing) -> None:
         super().__init__()
@@ -35,6 +36,8 @@ class _Preprocess(nn.Module):
         self.factor, self.metric, self.length = 1 / preprocessing.scale, preprocessing.metric, preprocessing.length
         spread = preprocessing.spread
         self.register_buffer("divisor", None if spread is None else torch.from_numpy(preprocessing.divisor).float())
+        margin = preprocessing.margin
+        self.register_buffer("margin", None if margin is None else torch.from_numpy(margin))
 
     def forward(self, rows: Tensor) -> Tensor:
         if self.metric in UNIT_LENGTH:
@@ -43,7 +46,9 @@ class _Preprocess(nn.Module):
             rows = rows / rows.square().sum(1, keepdim=True).sqrt()
         centered = rows - self.mean
         inputs = centered * self.factor if self.divisor is None else centered / self.divisor
-        return hardshrink(inputs if self.basis is None else leveled(inputs @ self.basis, self.length), NEGLIGIBLE)
+        inputs = inputs if self.basis is None else leveled(inputs @ self.basis, self.length)
+        inputs = hardshrink(inputs, NEGLIGIBLE)
+        return inputs if self.margin is None else inputs.masked_fill(inputs.abs() <= self.margin, 0)
 
 
 class ForwardPass(nn.Module):

@@ -33,6 +33,7 @@ TENSORS: dict[str, tuple[torch.dtype, tuple[str, ...]]] = {
     "preprocessing.mean": (torch.float64, ("features",)),
     "preprocessing.spread": (torch.float64, ("features",)),
     "preprocessing.basis": (torch.float32, ("features", "inputs")),
+    "preprocessing.margin": (torch.float32, ("inputs",)),
     "embedding": (torch.float32, ("rows", "components")),
     "exemplars.inputs": (torch.float32, ("exemplars", "inputs")),
     "exemplars.positions": (torch.float32, ("exemplars", "components")),
@@ -131,6 +132,8 @@ def _check_tensors(config: dict[str, Any], tensors: dict[str, Tensor]) -> dict[s
             need(bool(torch.isfinite(found).all()), f"{name!r} holds NaN or infinity")
     if "preprocessing.spread" in tensors:
         need(bool((tensors["preprocessing.spread"] > 0).all()), "'preprocessing.spread' must be above 0")
+    if "preprocessing.margin" in tensors:
+        need(bool((tensors["preprocessing.margin"] >= 0).all()), "'preprocessing.margin' must not be below 0")
     return sizes
 
 

@@ -42,7 +42,9 @@ def share_nearer(reference: Tensor, distances: Tensor) -> Tensor:
     return (torch.searchsorted(reference, distances.contiguous()) / len(reference)).float()
 
 
-def exemplar_distances(inputs: Tensor, outside: Tensor, index: Index, own: Tensor | None = None) -> Tensor:
+def exemplar_distances(
+    inputs: Tensor, outside: Tensor, index: Index, own: Tensor | None = None, near: Tensor | None = None
+) -> Tensor:
     """The distances of rows from their nearest exemplars, including the part that the principal components leave out.
 
     Parameters
@@ -54,11 +56,21 @@ def exemplar_distances(inputs: Tensor, outside: Tensor, index: Index, own: Tenso
         The exemplars, ready to be searched.
     own : Tensor of shape (n,), optional
         The exemplar that a row itself is, or -1.
+    near : Tensor of shape (z,), optional
+        What was found before: the mean squared distance of each exemplar from its nearest others, or NaN. Needs
+        ``own``.
 
     Returns
     -------
     Tensor of shape (n,)
     """
+    if near is not None and own is not None:
+        found = near[own].masked_fill_(own < 0, torch.nan)
+        unknown = torch.nonzero(found.isnan()).squeeze(1)
+        distances = (found + outside).sqrt()
+        if len(unknown):
+            distances[unknown] = exemplar_distances(inputs[unknown], outside[unknown], index, own[unknown])
+        return distances
     k = min(NEIGHBORS, len(index.rows) - (own is not None))
     _, squared = index.query(inputs, k, exclude=own)
     return (pad_rows(squared).mean(1)[: len(squared)] + outside).sqrt()

@@ -71,6 +71,8 @@ class Preprocessing:
         How rows are compared, one of `METRICS`, or "precomputed".
     length : float or None
         The length to which all inputs are brought if there is a basis, see `leveled`; None leaves them as they are.
+    margin : ndarray of shape (n_inputs,), float32, or None
+        Inputs that are not larger than this count as zero; 0 for all unless axes were added, see `tsee.growing.axes`.
     """
 
     mean: np.ndarray
@@ -79,6 +81,7 @@ class Preprocessing:
     spread: np.ndarray | None = None
     metric: str = "euclidean"
     length: float | None = None
+    margin: np.ndarray | None = None
 
     @property
     def n_inputs(self) -> int:
@@ -101,7 +104,7 @@ class Preprocessing:
             basis = torch.from_numpy(self.basis)
             inputs = apply_padded(lambda rows: leveled(rows @ basis, self.length), inputs)
         # Small categories are not zero.
-        return inputs if self.metric in UNCHANGED else nn.functional.hardshrink(inputs, NEGLIGIBLE)
+        return inputs if self.metric in UNCHANGED else self._cleared(inputs)
 
     def of_sparse(self, block: Any) -> Tensor:
         """The same of a block of CSR rows; their zeros are not written out if there are principal axes."""
@@ -111,7 +114,7 @@ class Preprocessing:
         inputs = projected(rows, self.mean, self.divisor, self.basis)
         if self.length is not None:
             inputs = apply_padded(lambda rows: leveled(rows, self.length), inputs)
-        return nn.functional.hardshrink(inputs, NEGLIGIBLE)
+        return self._cleared(inputs)
 
     def outside(self, block: np.ndarray, inputs: Tensor) -> Tensor:
         """The squared length of the part of each row that the inputs leave out, in the units of the inputs."""
@@ -122,6 +125,11 @@ class Preprocessing:
         if self.length is not None:
             inputs = replace(self, length=None)(block)
         return (whole - inputs.double().square().sum(1)).clamp_min_(0).float()
+
+    def _cleared(self, inputs: Tensor) -> Tensor:
+        """Inputs without those that count as zero."""
+        inputs = nn.functional.hardshrink(inputs, NEGLIGIBLE)
+        return inputs if self.margin is None else inputs.masked_fill(inputs.abs() <= torch.from_numpy(self.margin), 0)
 
     def _scaled(self, block: np.ndarray) -> Tensor:
         """Rows of data, centered and divided, in their own precision, or in float64 if float32 lacks the range."""

@@ -10,8 +10,7 @@ from torch import Tensor
 from tsee.affinities import Affinities
 from tsee.distributed import rank
 from tsee.fitted import FittedMap
-from tsee.layout import grow
-from tsee.progress import progress_bar
+from tsee.layout import Growth
 from tsee.training.found import laid_out
 from tsee.training.stages import Session
 
@@ -46,17 +45,16 @@ class Grow:
 
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
         assert fitted.exemplars is not None
-        inputs, n_old = fitted.exemplars.inputs, len(self.old)
-        positions, complete = inputs.new_zeros(len(inputs), fitted.n_components), True
-        if rank() == 0:
-            with progress_bar(self.n_iterations, "layout", "step", verbose=session.plan.verbose) as bar:
-                positions, complete = grow(
-                    self.old,
-                    self.start(),
-                    self.neighbors,
-                    hold=self.hold,
-                    n_iterations=self.n_iterations,
-                    exaggeration=self.exaggeration,
-                    progress=lambda done: bar.update(),
-                )
+        n_old = len(self.old)
+        moving = rank() == 0 and not session.resumes(number)
+        start = self.start() if moving else self.old.new_zeros(len(fitted.exemplars) - n_old, fitted.n_components)
+        growth = Growth(
+            self.old,
+            start,
+            self.neighbors,
+            hold=self.hold,
+            n_iterations=self.n_iterations,
+            exaggeration=self.exaggeration,
+        )
+        positions, complete = session.lay_out(growth, number)
         return laid_out(fitted, positions, complete=complete, n_held=n_old if self.hold == 1 else 0)

@@ -19,7 +19,7 @@ from tsee.distributed import all_interrupted, all_max, all_sum, rank, world_size
 from tsee.exceptions import TrainingWarning, warn
 from tsee.exemplars import choose_centers
 from tsee.fitted import FittedMap, History, Placement
-from tsee.layout import Descent, Guide, large_shape, lay_out
+from tsee.layout import Descent, Guide, Movement, large_shape, lay_out
 from tsee.networks import FlatteningNetwork, Network
 from tsee.objectives import Distillation, Objective, Sampled
 from tsee.progress import progress_bar
@@ -103,7 +103,7 @@ class Session:
                 n_steps=plan.n_steps,
                 n_epochs=n_epochs,
                 n_rows=n_rows,
-                state=self.resumed.run if self.resumed is not None and self.resumed.stage == stage else None,
+                state=self.resumed.run if self.resumed is not None and self.resumes(stage) else None,
             )
 
         def keep(run: Run) -> None:
@@ -138,6 +138,24 @@ class Session:
             (*before.refined, *(refined for _ in run.loss)),
             complete,
         )
+
+    def resumes(self, number: int) -> bool:
+        """Whether an earlier fit stopped in the stage of this number."""
+        return self.resumed is not None and self.resumed.stage == number
+
+    def lay_out(self, descent: Movement, number: int) -> tuple[Tensor, bool]:
+        """`lay_out` for the stage of this number, from where an earlier fit stopped; the state is kept."""
+        if self.resumed is not None and self.resumes(number):
+            with self.resuming():
+                descent.resume(self.resumed.run.step, self.resumed.run.tensors)
+
+        def keep(descent: Movement) -> None:
+            if self.checkpoint is not None and all_max(self.checkpoint.is_due()):
+                self.checkpoint.write(State(number, RunState(step=descent.done, tensors=descent.state())))
+
+        with progress_bar(descent.n_iterations, "layout", "step", verbose=self.plan.verbose) as bar:
+            bar.update(descent.done)
+            return lay_out(descent, progress=lambda done: bar.update(), keep=keep)
 
 
 class Stage(Protocol):
@@ -203,7 +221,7 @@ class LayOut:
 
     def run(self, fitted: FittedMap, number: int, session: Session) -> FittedMap:
         assert fitted.exemplars is not None
-        inputs, plan = fitted.exemplars.inputs, session.plan
+        inputs = fitted.exemplars.inputs
         guide, metric = self.guide, fitted.exemplars.metric
         descent = Descent(
             large_shape(inputs, fitted.n_components, metric) if guide is None else guide.shape,
@@ -213,18 +231,7 @@ class LayOut:
             weights=None if guide is None else guide.weights,
             exaggeration=self.exaggeration,
         )
-        state = session.resumed
-        if state is not None and state.stage == number:
-            with session.resuming():
-                descent.resume(state.run.step, state.run.tensors)
-
-        def keep(descent: Descent) -> None:
-            if session.checkpoint is not None and all_max(session.checkpoint.is_due()):
-                session.checkpoint.write(State(number, RunState(step=descent.done, tensors=descent.state())))
-
-        with progress_bar(self.n_iterations, "layout", "step", verbose=plan.verbose) as bar:
-            bar.update(descent.done)
-            positions, complete = lay_out(descent, progress=lambda done: bar.update(), keep=keep)
+        positions, complete = session.lay_out(descent, number)
         positions = positions if guide is None else guide.aligned(positions)
         placement: Placement = "refined" if is_dense(sum(fitted.row_counts), len(inputs)) else "forward"
         return laid_out(replace(fitted, placement=placement), positions, complete=complete)
@@ -327,7 +334,7 @@ def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> 
 def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> FittedMap:
     """The map that a checkpoint was written for. Raises ValueError if it was not for such a map."""
     need(state.stage < len(stages), "it has another stage")
-    if isinstance(stages[state.stage], LayOut):
+    if not isinstance(stages[state.stage], Train | Distill):  # exemplars are laid out
         need(not state.history.loss and state.run.epoch == 0, "it has another stage")
         return fitted
     distilling = isinstance(stages[state.stage], Distill)

@@ -43,6 +43,7 @@ export class Network {
     this.memory = memory;
     this.model = model;
     this.mean = arrays.mean;
+    this.margin = arrays.margin; // inputs that are not larger count as zero
     // What each centered feature is multiplied by.
     this.factors = Float64Array.from(this.mean, (_, i) => 1 / (model.scale * (arrays.spread ? arrays.spread[i] : 1)));
     let width = model.nFeatures;
@@ -86,6 +87,9 @@ export class Network {
     const keep = () => {
       const values = memory.view(here, BLOCK * stride);
       for (let row = 0; row < count; row++) {
+        (this.margin ?? []).forEach((margin, i) => {
+          if (Math.abs(values[row * stride + i]) <= margin) values[row * stride + i] = 0;
+        });
         const squared = squares(row);
         this.outside[row] = Math.max(0, this.outside[row] - squared);
         if (model.length === null || !projected) continue;
