@@ -4,6 +4,7 @@ import json
 import shutil
 
 import onnx
+import pytest
 import torch
 
 import tsee
@@ -59,6 +60,7 @@ def test_damaged_models(run, model, tmp_path):
     assert "config.json in" in run("info", copy, code=1).stderr
 
 
+@pytest.mark.skipif(torch.__version__.startswith("2.6."), reason="torch 2.6 cannot trace a search")
 def test_export(run, model, tmp_path):
     placements = []
     for options in ([], ["--placement", "forward"]):

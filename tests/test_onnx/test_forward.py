@@ -260,6 +260,14 @@ def test_a_model_that_is_not_fitted(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_torch_that_is_too_old(digits, tmp_path, monkeypatch):
+    see = PtSNE(**DEEP).fit(digits[0])
+    monkeypatch.setattr(torch, "__version__", "2.6.0")
+    with pytest.raises(ImportError, match=r"needs a newer torch than 2\.6\.0: pip install --upgrade torch\.$"):
+        tsee.onnx.export(see, tmp_path / "map.onnx")
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("library", ["onnx", "onnxscript"])
 def test_without_the_libraries_one_sentence_says_how_to_get_them(library, digits, tmp_path, monkeypatch):
     see = PtSNE(**DEEP).fit(digits[0])

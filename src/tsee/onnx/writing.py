@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from tsee.exceptions import ExportWarning, ModelError, warn
@@ -22,6 +23,8 @@ from tsee.placement import refined
 
 __all__ = ["export"]
 
+# This version cannot trace a search that depends on its rows (`torch.cond`).
+TOO_OLD = "2.6."
 # The most that a file of Protocol Buffers can hold, minus some room for everything that is not weights or exemplars.
 MOST_BYTES = 2**31 - 2**24
 # A float32 row may be off by this share of the data's spread before its position differs from the float64 row's. If it
@@ -57,7 +60,7 @@ def export(model: Any, path: str | PathLike[str], *, placement: str | None = Non
     Raises
     ------
     ImportError
-        If onnx and onnxscript are not installed: ``pip install 'tsee[onnx]'``.
+        If onnx and onnxscript are not installed (``pip install 'tsee[onnx]'``), or torch is as old as 2.6.
     ModelError
         If the network cannot be expressed in ONNX, the model has no exemplars to place rows among, or the file cannot
         be written.
@@ -82,6 +85,8 @@ def export(model: Any, path: str | PathLike[str], *, placement: str | None = Non
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ImportError("Export to ONNX needs onnx and onnxscript: pip install 'tsee[onnx]'.") from error
+    if torch.__version__.startswith(TOO_OLD):
+        raise ImportError(f"Export to ONNX needs a newer torch than {torch.__version__}: pip install --upgrade torch.")
     if fitted.preprocessing.metric == PRECOMPUTED:
         raise ModelError(
             'A map of metric="precomputed" cannot be exported to ONNX, since it has no features to place rows by: fit '
