@@ -144,6 +144,35 @@ def test_chances_of_classes_that_mean_nothing_are_their_shares():
     assert chances.max() < 0.3
 
 
+def test_the_order_of_known_rows_changes_no_judgment(monkeypatch):
+    """Labels often come in turn, and every second or tenth row has the same one."""
+    monkeypatch.setattr("tsee.labels.MOST_KNOWN", 200)
+    rng = np.random.default_rng(5)
+    classes = np.arange(1000) % 10
+    inputs = torch.from_numpy(classes[:, None] + rng.normal(size=(1000, 1))).float()
+    labels, unknown = one_hot(classes, np.arange(1000) >= 400)
+    near = Affinities(torch.cdist(inputs, inputs).argsort(1)[:, 1:21], torch.full((1000, 20), 0.05))
+    order = torch.from_numpy(np.append(rng.permutation(400), np.arange(400, 1000)))
+    mixed = Affinities(torch.argsort(order)[near.indices[order]], near.probabilities)
+    in_turn = spread_misses(_links(near), labels, unknown), classified(inputs, labels, unknown)[1]
+    shuffled = (
+        spread_misses(_links(mixed), labels[order], unknown),
+        classified(inputs[order], labels[order], unknown)[1],
+    )
+    np.testing.assert_allclose(in_turn, shuffled, atol=0.1)
+
+
+@pytest.mark.parametrize("apart", [0, 1e-6])
+def test_known_rows_that_are_nearly_equal(apart):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1, 1, size=(1500, 10))
+    X[:400] = rng.gamma(1, 1, size=10) * 4 + apart * rng.normal(size=(400, 10))
+    y = np.full(1500, -1)
+    y[:400] = rng.integers(0, 2, 400)
+    see = quick(DtSEE, supervised=1.0).fit(X, y)
+    assert np.isfinite(see.embedding_).all()
+
+
 def test_unknown_labels_are_told_by_whichever_finds_more_of_the_known_ones():
     rng, unknown = np.random.default_rng(4), np.arange(300) >= 100
     classes = rng.integers(2, size=300)

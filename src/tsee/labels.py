@@ -31,10 +31,10 @@ MAX_SPREAD_CLASSES = 256
 # Where it finds more of the known labels, a classifier of the inputs takes the place of spreading: the fewest known
 # rows per class and the most rows that it learns from, and the most centers of its kernel; the shrinkages and
 # sharpnesses that it chooses from. To judge the spreading, parts of the known labels are hidden in turn, until so many
-# are judged.
+# are judged; fewer parts, but two, if spreading takes long, as it does for many rows and classes.
 LEAST_KNOWN, MOST_KNOWN, MOST_CENTERS = 10, 10_000, 1500
 SHRINKAGES, SHARPNESSES = (1e-3, 1e-2, 1e-1, 1.0), tuple(2.0**power for power in range(-6, 6))
-FOLDS, JUDGED = 10, 2000
+FOLDS, FEWEST_FOLDS, JUDGED, MOST_SPREAD = 10, 2, 2000, 2**24
 # Rows that are classified at a time.
 CLASSIFIED_ROWS = 2**13
 # Numbers in the labels of the pairs that are compared at a time.
@@ -164,8 +164,8 @@ def _links(found: Affinities) -> csr_matrix:
 
 def spread_misses(links: csr_matrix, labels: Tensor, unknown: Tensor) -> float:
     """The share of known labels that spreading does not find when they are hidden, a part of them at a time."""
-    known, misses = torch.nonzero(~unknown)[:, 0], torch.zeros(0)
-    for fold in range(FOLDS):
+    known, misses = _drawn(torch.nonzero(~unknown)[:, 0]), torch.zeros(0)
+    for fold in range(max(FEWEST_FOLDS, min(FOLDS, MOST_SPREAD // labels.numel()))):
         hidden = known[fold::FOLDS]
         rest, without = labels.clone(), unknown.clone()
         rest[hidden], without[hidden] = 0, True
@@ -196,22 +196,26 @@ def classified(inputs: Tensor, labels: Tensor, unknown: Tensor) -> tuple[Tensor,
     -------
     chances : Tensor of shape (n, c)
     misses : float
-        The share of the known labels that it does not find when they are left out.
+        The share of the known labels that it does not find when they are left out; 1 if their rows are too near to
+        each other for a regression.
     """
-    known = _evenly(torch.nonzero(~unknown)[:, 0], MOST_KNOWN)
-    centers = inputs[_evenly(known, MOST_CENTERS)].double()
+    known = _drawn(torch.nonzero(~unknown)[:, 0])[:MOST_KNOWN]
+    middle = inputs[known].double().mean(0)  # distances by products are exact near 0
+    centers = inputs[known[:MOST_CENTERS]].double() - middle
     width = inputs[known].double().var(0, unbiased=False).sum().clamp_min(1e-30)
 
     def kernel(rows: Tensor) -> Tensor:
-        return torch.cdist(rows.double(), centers).square_().div_(-width).exp_()  # (rows, centers)
+        return torch.cdist(rows.double() - middle, centers).square_().div_(-width).exp_()  # (rows, centers)
 
     truth = labels[known].argmax(1)
-    prior = labels[known].double().mean(0)
+    prior = labels[~unknown].double().mean(0)
     usual = prior.clamp_min(1e-9).log()
     target = labels[known].double() - prior  # (known, c)
-    among = kernel(centers)
+    among = kernel(inputs[known[:MOST_CENTERS]])
     among.diagonal().add_(1e-6)  # centers may be equal
-    root = torch.linalg.cholesky(among)
+    root, failed = torch.linalg.cholesky_ex(among)
+    if failed:
+        return labels, 1.0
     features = torch.linalg.solve_triangular(root, kernel(inputs[known]).T, upper=False)  # (centers, known)
     variances, axes = torch.linalg.eigh(features @ features.T)
     features = axes.T @ features
@@ -231,9 +235,9 @@ def classified(inputs: Tensor, labels: Tensor, unknown: Tensor) -> tuple[Tensor,
     return torch.cat([(usual + kernel(inputs[rows]) @ scores).softmax(1).float() for rows in parts]), misses
 
 
-def _evenly(rows: Tensor, most: int) -> Tensor:
-    """Some of the rows, from all over them."""
-    return rows if len(rows) <= most else rows[torch.linspace(0, len(rows) - 1, most).long()]
+def _drawn(rows: Tensor) -> Tensor:
+    """The rows in a random order, the same in every process: labels may come in turn."""
+    return rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
 
 
 def _weighed(found: Affinities, differences: Tensor, weight: float) -> Affinities:

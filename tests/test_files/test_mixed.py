@@ -161,3 +161,24 @@ def test_memory_does_not_grow_with_the_file(tmp_path, name, run):
         peaks.append(float(run(code)))
         assert len(pd.read_csv(tmp_path / "map.csv")) == n
     assert peaks[1] < 1.1 * peaks[0] + 2**18  # the index of a Parquet file grows a little
+
+
+IDS = [673265518589308905, 673265518589308906, 5]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_integers_that_no_float_holds_go_beside_the_map_as_they_are(suffix, tmp_path):
+    frame = pd.DataFrame({"id": IDS, "amount": [6.02e23, 1e19, 5.0], "word": ["a", "b", "c"]})
+    table = open_mixed(written(frame, tmp_path / f"table{suffix}"))
+    table.write_beside(["word"])
+    beside = table.other_columns.block(0, 3)
+    assert [str(value) for value in beside["id"]] == [str(value) for value in IDS]
+    np.testing.assert_array_equal(beside["amount"], frame["amount"])
+
+
+def test_zeros_in_front_tell_labels_apart(tmp_path):
+    (tmp_path / "table.csv").write_text("word,zip,size\na,7,1\nb,007,2\nc,7,3\n")
+    table = open_mixed(tmp_path / "table.csv", label="zip")
+    assert list(table.label) == ["7", "007", "7"]
+    (tmp_path / "plain.csv").write_text("word,zip,size\na,7,1\nb,17,2\nc,7,3\n")
+    assert list(open_mixed(tmp_path / "plain.csv", label="zip").label) == [7, 17, 7]

@@ -1,7 +1,9 @@
 """What the network learns again: neighbors of old exemplars, without a search where new ones know them."""
 
+import numpy as np
 import torch
 
+from tsee import DtSEE
 from tsee.exemplars import Exemplars
 from tsee.growing.lesson import GrownNeighborhoods, find_neighbors
 from tsee.neighbors import build_index
@@ -58,3 +60,11 @@ def test_how_far_exemplars_are_need_not_be_found_twice():
     inputs = torch.where(own[:, None] >= 0, exemplars.inputs[own], inputs)
     expected = exemplar_distances(inputs, outside, exemplars.index, own)
     torch.testing.assert_close(exemplar_distances(inputs, outside, exemplars.index, own, near), expected)
+
+
+def test_a_map_of_fewer_exemplars_than_rows_whose_network_chooses_among_places():
+    X = np.random.default_rng(0).normal(size=(600, 10)).astype(np.float32)
+    see = DtSEE(n_exemplars=100, max_epochs=1, refinement=20, random_state=0).fit(X)
+    grown = see.update(X[:100] + np.float32(0.1))
+    assert len(grown.embedding_) == 700
+    assert np.isfinite(grown.transform(X)).all()

@@ -6,9 +6,21 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["decimal_marks", "encoded", "is_integer", "is_missing", "is_number", "mostly_numbers", "pointed"]
+__all__ = [
+    "LARGEST_INTEGER",
+    "decimal_marks",
+    "encoded",
+    "is_code",
+    "is_integer",
+    "is_missing",
+    "is_number",
+    "mostly_numbers",
+    "pointed",
+]
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "#n/a", "<na>", "?", "-nan")
+# Up to here, float64 holds all integers.
+LARGEST_INTEGER = 2**53
 _INTEGER = re.compile(r"\s*[-+]?\d+\s*")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*", re.IGNORECASE)
 
@@ -72,6 +84,16 @@ def is_missing(field: str) -> bool:
 def is_integer(field: str) -> bool:
     """Whether a field is an integer."""
     return _INTEGER.fullmatch(field) is not None
+
+
+def is_code(field: str) -> bool:
+    """Whether a field is an integer of which its number as float64 would lose a part.
+
+    >>> [is_code(field) for field in ("7", "007", "-12", "673265518589308905")]
+    [False, True, False, True]
+    """
+    digits = field.strip().lstrip("+-")
+    return is_integer(field) and (len(digits) > 16 or int(digits) > LARGEST_INTEGER or digits[0] == "0" < digits[1:])
 
 
 def mostly_numbers(fields: Sequence[str], decimal: str = ".") -> bool:

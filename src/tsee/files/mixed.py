@@ -20,7 +20,7 @@ import numpy as np
 from tsee.exceptions import DataFileError, NotAMatrixError
 from tsee.files.columns import OtherColumns
 from tsee.files.errors import check_known, reading, require
-from tsee.files.fields import is_integer, is_missing, is_number, pointed
+from tsee.files.fields import LARGEST_INTEGER, is_code, is_missing, is_number, pointed
 from tsee.files.opening import _kind
 from tsee.files.parquet import _Shards
 from tsee.files.rows import Rows
@@ -41,8 +41,11 @@ class Content(Protocol):
     names: list[str]
     n_rows: int
 
-    def read(self, start: int, stop: int, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Rows ``start`` to ``stop`` of columns: float64 with NaN if it is of numbers, or else objects with None."""
+    def read(self, start: int, stop: int, names: Sequence[str], plain: Sequence[str] = ()) -> dict[str, np.ndarray]:
+        """Rows ``start`` to ``stop`` of columns: float64 with NaN if it is of numbers, or else objects with None.
+
+        Those of ``plain`` are objects, too.
+        """
         ...
 
     def is_numeric(self, name: str) -> bool:
@@ -50,7 +53,11 @@ class Content(Protocol):
         ...
 
     def is_whole(self, name: str) -> bool:
-        """Whether a column is of integers, and has no gaps."""
+        """Whether a column is of integers that float64 holds, and has no gaps."""
+        ...
+
+    def is_coded(self, name: str) -> bool:
+        """Whether a column is of numbers of which float64 would lose a part: a label or identifier, not an amount."""
         ...
 
 
@@ -112,11 +119,11 @@ class _Column:
 
 
 def _as_it_is(content: Content, start: int, stop: int, names: Sequence[str]) -> dict[str, np.ndarray]:
-    return content.read(start, stop, names)
+    return content.read(start, stop, names, [name for name in names if content.is_coded(name)])
 
 
 def _written(content: Content, start: int, stop: int, names: Sequence[str]) -> dict[str, np.ndarray]:
-    found = content.read(start, stop, names)
+    found = _as_it_is(content, start, stop, names)
     for name, values in found.items():
         if values.dtype.kind == "O":
             found[name] = np.array(["" if value is None else str(value) for value in values.tolist()], dtype=object)
@@ -182,6 +189,7 @@ class _Seen:
     n_missing: int = 0
     n_numbers: int = 0
     n_integers: int = 0
+    n_codes: int = 0
 
     def add(self, fields: Sequence[str], decimal: str) -> None:
         if decimal == "." and self.n_numbers + self.n_missing < self.n_fields:
@@ -192,7 +200,9 @@ class _Seen:
                 self.n_missing += count
             elif is_number(field, decimal):
                 self.n_numbers += count
-                self.n_integers += count * (is_integer(field) or float(pointed(field, decimal)).is_integer())
+                number = float(pointed(field, decimal))
+                self.n_integers += count * (number.is_integer() and abs(number) <= LARGEST_INTEGER)
+                self.n_codes += count * is_code(field)
 
     @property
     def is_numeric(self) -> bool:
@@ -269,13 +279,16 @@ class _TextContent:
         seen = self._seen[name]
         return 0 < seen.n_integers == seen.n_fields
 
-    def read(self, start: int, stop: int, names: Sequence[str]) -> dict[str, np.ndarray]:
+    def is_coded(self, name: str) -> bool:
+        return self._seen[name].is_numeric and self._seen[name].n_codes > 0
+
+    def read(self, start: int, stop: int, names: Sequence[str], plain: Sequence[str] = ()) -> dict[str, np.ndarray]:
         places = {name: place for place, name in enumerate(self.names)}
-        parts: dict[str, list[np.ndarray]] = {name: [self._typed(name, [])] for name in names}
+        parts: dict[str, list[np.ndarray]] = {name: [self._typed(name, [], name in plain)] for name in names}
         with reading(self._path, "a text of separated values"), self._stamp.watch():
             for rows in self._rows(start, stop):
                 for name, found in parts.items():
-                    found.append(self._typed(name, [row[places[name]] for row in rows]))
+                    found.append(self._typed(name, [row[places[name]] for row in rows], name in plain))
         return {name: np.concatenate(found) for name, found in parts.items()}
 
     def _rows(self, start: int, stop: int) -> Iterator[list[list[str]]]:
@@ -292,14 +305,14 @@ class _TextContent:
             while rows := list(itertools.islice(wanted, _n_rows(BLOCK_FIELDS, self.names))):
                 yield rows
 
-    def _typed(self, name: str, fields: Sequence[str]) -> np.ndarray:
+    def _typed(self, name: str, fields: Sequence[str], plain: bool) -> np.ndarray:
         seen, decimal = self._seen[name], self._decimal
-        if seen.is_numeric and decimal == ".":
+        if seen.is_numeric and not plain and decimal == ".":
             with contextlib.suppress(ValueError):  # there are gaps
                 return np.array(list(map(float, fields)))
-        if seen.is_numeric:
+        if seen.is_numeric and not plain:
             return np.array([np.nan if is_missing(field) else float(pointed(field, decimal)) for field in fields])
-        if decimal == "," and seen.has_commas:
+        if decimal == "," and seen.has_commas and not plain:
             fields = [field.replace(",", ".", 1) for field in fields]
         words = {field: None if is_missing(field) else field.strip() for field in set(fields)}
         return _objects([words[field] for field in fields])
@@ -314,6 +327,7 @@ class _ParquetContent:
         self.names, self.n_rows = list(self._shards.schema.names), len(self._shards)
         self._kept: tuple[int, Any] | None = None
         self._whole: dict[str, bool] = {}
+        self._coded: dict[str, bool] = {}
 
     def is_numeric(self, name: str) -> bool:
         import pyarrow.types as types
@@ -323,19 +337,30 @@ class _ParquetContent:
 
     def is_whole(self, name: str) -> bool:
         if name not in self._whole:
-            batches = (batch.column(0) for batch in self._shards.batches([name], 2**16))
-            self._whole[name] = all(bool((_numbers(values) % 1 == 0).all()) for values in batches)
+            values = (_numbers(batch.column(0)) for batch in self._shards.batches([name], 2**16))
+            self._whole[name] = all(
+                bool(((part % 1 == 0) & (np.abs(part) <= LARGEST_INTEGER)).all()) for part in values
+            )
         return self._whole[name]
 
-    def read(self, start: int, stop: int, names: Sequence[str]) -> dict[str, np.ndarray]:
-        parts: dict[str, list[np.ndarray]] = {
-            name: [np.empty(0, np.float64 if self.is_numeric(name) else object)] for name in names
-        }
+    def is_coded(self, name: str) -> bool:
+        import pyarrow.types as types
+
+        if not types.is_integer(self._shards.schema.field(name).type):
+            return False
+        if name not in self._coded:
+            values = (_numbers(batch.column(0)) for batch in self._shards.batches([name], 2**16))
+            self._coded[name] = any(bool((np.abs(part) > LARGEST_INTEGER).any()) for part in values)
+        return self._coded[name]
+
+    def read(self, start: int, stop: int, names: Sequence[str], plain: Sequence[str] = ()) -> dict[str, np.ndarray]:
+        numeric = {name for name in names if self.is_numeric(name) and name not in plain}
+        parts = {name: [np.empty(0, np.float64 if name in numeric else object)] for name in names}
         for group, first, last in self._shards.pieces(start, stop):
             table = self._group(group).slice(first, last - first)
             for name, found in parts.items():
                 values = table.column(name)
-                found.append(_numbers(values) if self.is_numeric(name) else _objects(values.to_pylist()))
+                found.append(_numbers(values) if name in numeric else _objects(values.to_pylist()))
         return {name: np.concatenate(found) for name, found in parts.items()}
 
     def _group(self, group: int) -> Any:
@@ -349,7 +374,7 @@ def _numbers(values: Any) -> np.ndarray:
     """A column or a part of one as float64, with NaN for a gap."""
     import pyarrow as pa
 
-    return np.asarray(values.cast(pa.float64()).to_pandas().to_numpy(dtype=np.float64))
+    return np.asarray(values.cast(pa.float64(), safe=False).to_pandas().to_numpy(dtype=np.float64))
 
 
 def _objects(values: Sequence[Any]) -> np.ndarray:

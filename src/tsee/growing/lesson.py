@@ -124,6 +124,10 @@ class GrownNeighborhoods(Neighborhoods):
         totals = probabilities.sum(1, keepdim=True)
         return self._first + indices[places].long(), probabilities / totals.clamp_min(1e-30), totals[:, 0] > 0
 
+    @property
+    def nearest(self) -> Tensor:
+        return self.of_exemplars().indices
+
     def of_exemplars(self) -> Affinities:
         assert self._first == 0
         return self._known
