@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -81,8 +82,9 @@ def export(model: Any, path: str | PathLike[str], *, placement: str | None = Non
     """
     fitted = fitted_map(model).placed_by(placement)
     try:
-        import onnx  # noqa: F401
-        import onnxscript  # noqa: F401
+        with warnings.catch_warnings():  # they import sympy, which adds a filter of its own
+            import onnx  # noqa: F401
+            import onnxscript  # noqa: F401
     except ImportError as error:
         raise ImportError("Export to ONNX needs onnx and onnxscript: pip install 'tsee[onnx]'.") from error
     if torch.__version__.startswith(TOO_OLD):

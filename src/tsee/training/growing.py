@@ -12,13 +12,13 @@ from tsee.distributed import rank
 from tsee.fitted import FittedMap
 from tsee.layout import Growth
 from tsee.training.found import laid_out
-from tsee.training.stages import Session
+from tsee.training.stages import Laying, Session
 
 __all__ = ["Grow"]
 
 
 @dataclass(frozen=True)
-class Grow:
+class Grow(Laying):
     """Lay new exemplars out among old ones, which come first, by exact forces.
 
     Attributes

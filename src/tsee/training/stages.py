@@ -32,7 +32,7 @@ from tsee.training.precision import bfloat16_layers
 from tsee.training.run import Run, RunState
 from tsee.values import need
 
-__all__ = ["MANY_EXEMPLARS", "Distill", "LayOut", "Session", "Stage", "Train", "is_dense", "run_stages"]
+__all__ = ["MANY_EXEMPLARS", "Distill", "LayOut", "Laying", "Session", "Stage", "Train", "is_dense", "run_stages"]
 
 # The share of a training after which the spare dimensions are gone.
 FLAT_AFTER = 0.5
@@ -166,6 +166,10 @@ class Stage(Protocol):
         ...
 
 
+class Laying:
+    """A stage that lays exemplars out: its state is that of a layout."""
+
+
 @dataclass(frozen=True)
 class Train:
     """Train the network by an objective, while its spare dimensions are pressed flat."""
@@ -194,7 +198,7 @@ class Train:
 
 
 @dataclass(frozen=True)
-class LayOut:
+class LayOut(Laying):
     """Lay the exemplars out by exact forces, from the large shape of the data, which also holds them.
 
     No seed touches the positions, and neither sampling nor the stiffness of a network blurs them. They are auxiliary
@@ -334,7 +338,7 @@ def run_stages(stages: Sequence[Stage], fitted: FittedMap, session: Session) -> 
 def _resumed(fitted: FittedMap, state: State, stages: Sequence[Stage]) -> FittedMap:
     """The map that a checkpoint was written for. Raises ValueError if it was not for such a map."""
     need(state.stage < len(stages), "it has another stage")
-    if not isinstance(stages[state.stage], Train | Distill):  # exemplars are laid out
+    if isinstance(stages[state.stage], Laying):
         need(not state.history.loss and state.run.epoch == 0, "it has another stage")
         return fitted
     distilling = isinstance(stages[state.stage], Distill)
