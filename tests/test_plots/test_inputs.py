@@ -14,7 +14,10 @@ from tsee.plots import scatter
     "change, message",
     [
         ({"Y": [1.0, 2.0]}, r"Y must be numbers in two columns. Got float64 of shape \(2,\) instead"),
-        ({"Y": np.zeros((2, 3))}, r"Y must be numbers in two columns. Got float64 of shape \(2, 3\)"),
+        (
+            {"Y": np.zeros((2, 3))},
+            r"Y must be numbers in two columns. Got float64 of .* instead. A map in the plane has n_components=2",
+        ),
         ({"Y": np.empty((0, 2))}, "Y must be numbers in two columns"),
         ({"Y": [["a", "b"], ["c", "d"]]}, "Y must be numbers in two columns. Got <U1"),
         ({"Y": [[0, 0], [0, np.inf]]}, "Y must not contain NaN or infinity"),

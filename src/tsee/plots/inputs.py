@@ -23,7 +23,10 @@ def check_map(Y: Any, name: str) -> Floats:
     """A map in the plane as float64; ``name`` is how errors call it."""
     Y = as_array(Y)
     if Y.ndim != 2 or Y.shape[1] != 2 or not len(Y) or Y.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be numbers in two columns. Got {Y.dtype} of shape {Y.shape} instead.")
+        raise ValueError(
+            f"{name} must be numbers in two columns. Got {Y.dtype} of shape {Y.shape} instead. "
+            "A map in the plane has n_components=2."
+        )
     if not np.isfinite(Y).all():
         raise ValueError(f"{name} must not contain NaN or infinity.")
     return Y.astype(np.float64)
