@@ -43,8 +43,7 @@ and the README's table.
 - Every number is from one run on a shared machine. Times vary by a tenth, and sometimes by up to a half. Other
   processes ran at the lowest priority while PaCMAP and umap-learn fitted a million rows, and at normal priority for
   some minutes of ParamRepulsor on Fashion-MNIST.
-- The run of "tsee, fast" on a million synthetic cells, and the parts of the time of a fit, are from before every row
-  was an exemplar.
+- The parts of the time of a fit are from before every row was an exemplar.
 """
 
 LARGE_SHAPE = """\
