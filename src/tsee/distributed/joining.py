@@ -31,7 +31,7 @@ def joined_peers() -> Iterator[None]:
         yield
         return
     # This module keeps the process group that exists when it is imported as a default argument, and with it the group's
-    # threads until exit, which Python does not always survive. torch.compile imports it: import it before it exists.
+    # threads until exit, which Python does not always survive. torch.compile imports it, so it comes first.
     import_module("torch.distributed.nn.functional")
     try:
         rendezvous = dist.rendezvous("env://", timeout=timedelta(seconds=JOINING))  # type: ignore[attr-defined]

@@ -18,8 +18,8 @@ def balance(values: np.ndarray) -> tuple[float, float, float]:
     spread = (high - low) / QUARTILES
     if not spread > 1e-9 * abs(center):  # more than half of the values are equal
         spread = float(values.std())
-    if not spread > 1e-9 * abs(center):
-        return center, 1.0, 1.0
+    if not spread > 1e-9 * abs(center):  # rounding: it must not count for more than other columns
+        return center, max(1.0, float(np.abs(values - center).max())), 1.0
     unit = float(squashed(values, center, spread).std())
     return center, spread, unit if unit > 0 else 1.0
 
