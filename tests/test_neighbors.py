@@ -1,6 +1,7 @@
 """The blocked search against a search over all distances."""
 
 import copy
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -26,16 +27,13 @@ def naive(X, E, k, exclude=None):
     return indices[:, :k], distances[:, :k]
 
 
-def small_tiles(monkeypatch):
-    sizes = {"BLOCK_ROWS": 64, "CHOSEN_BLOCK_ROWS": 10, "TILE_SCORES": 64 * 100, "GROUPS_PER_CHOSEN": 2}
-    for name, value in sizes.items():
-        monkeypatch.setattr(exact, name, value)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(exact, "MOST_ROWS", 64)
 
 
 @pytest.mark.parametrize(("n", "z", "k"), [(5, 7, 3), (300, 1000, 4), (40, 5000, 30), (3, 4, 4)])
 def test_equals_all_distances(n, z, k, monkeypatch):
-    # Small tiles, so that these sizes cross every boundary: rows, columns, groups and their remainder.
-    small_tiles(monkeypatch)
+    small_blocks(monkeypatch)
     generator = torch.Generator().manual_seed(n)
     X, E = torch.randn(n, 6, generator=generator), torch.randn(z, 6, generator=generator)
     indices, distances = nearest(X, E, k)
@@ -45,7 +43,7 @@ def test_equals_all_distances(n, z, k, monkeypatch):
 
 
 def test_a_row_is_not_its_own_neighbor(monkeypatch):
-    small_tiles(monkeypatch)
+    small_blocks(monkeypatch)
     X = torch.randn(500, 3, generator=torch.Generator().manual_seed(0))
     own = torch.arange(500)
     own[::3] = -1
@@ -244,6 +242,31 @@ def test_so_many_cells_are_searched_that_enough_is_found(monkeypatch):
     assert least.recall == pytest.approx(float(found[0]), abs=0.05)
     assert index.recall == pytest.approx(float(found[1]), abs=0.05)
     assert index.recall >= 0.9 > least.recall
+
+
+def test_a_rough_search_is_of_fewer_cells_and_misses_little(monkeypatch):
+    X = torch.randn(20_000, 12, generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr(cells, "MOST_BY_SHARE", 20)
+    index = CellIndex(X)
+    assert 0 < index.roughly.n_searched < index.n_searched < len(index.centers)
+    assert (index.roughly.n_searched, index.roughly.roughly) == (index.n_roughly, index.roughly)
+    queries = X[::10] + 0.01
+    expected, _ = nearest(queries, X, 15)
+    rough, thorough = (share_found(nearest(queries, of, 15)[0], expected) for of in (index.roughly, index))
+    assert thorough > 0.95 > rough > 0.85
+    torch.testing.assert_close(pickle.loads(pickle.dumps(index.roughly)).query(queries, 15), index.query(queries, 15))
+
+
+def test_few_cells_and_no_cells_are_searched_as_thoroughly_for_positions(clustered):
+    for index in (CellIndex(clustered), ExactIndex(clustered)):
+        assert index.roughly is index
+
+
+def test_cells_that_are_near_each_other_have_near_numbers(clustered):
+    centers = CellIndex(clustered).centers
+    steps = centers.diff(dim=0).norm(dim=1).mean()
+    anywhere = torch.cdist(centers, centers).mean()
+    assert steps < 0.8 * anywhere
 
 
 def test_the_parts_of_an_index_are_all_candidates(clustered):

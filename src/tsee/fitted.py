@@ -34,8 +34,8 @@ PLACEMENTS = ("refined", "forward")
 # The methods, and whether each has exemplars.
 METHODS = {"DtSEE": True, "HotSEE": True, "PtSNE": False, "HotSNE": False}
 NETWORKS: dict[str, Any] = {cls.__name__: cls for cls in (DeepNetwork, HighOrderNetwork, NoNetwork)}
-# Rows whose inputs are in memory while rows are placed.
-PLACED_ROWS = 2**14
+# Rows that are placed together, at least, and at most the values of the inputs of those that are.
+PLACED_ROWS, PLACED_VALUES = 2**14, 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,17 +202,13 @@ class FittedMap:
             fitted = replace(fitted, exemplars=fitted.exemplars.replaced(positions=positions))
         embedding = None
         if inputs is not None:
-            parts = [fitted._place_fitted(inputs, rows, start, how) for rows in blocks(len(inputs), PLACED_ROWS)]
+            all_exemplars = fitted.exemplars is not None and len(fitted.exemplars.inputs) >= len(inputs)
+            size = PLACED_ROWS if all_exemplars else fitted._placed_together(how)
+            parts = [fitted._place_fitted(inputs, rows, start, how) for rows in blocks(len(inputs), size)]
             embedding = np.concatenate(parts)
         reference = None
         if (exemplars := fitted.exemplars) is not None:
-            indices = None if exemplars.indices is None else subsample(exemplars.indices)
-            fewer = Exemplars(subsample(exemplars.inputs), indices, metric=exemplars.metric)
-            if fitted.preprocessing.metric == PRECOMPUTED:  # rows are distances from all of them
-                fewer = exemplars
-            reference = NoveltyReference(
-                fitted._usual_distances(X, start, exemplars, near), fitted._usual_distances(X, start, fewer)
-            )
+            reference = fitted._novelty_reference(X, start, exemplars, near)
             fitted = replace(fitted, exemplars=exemplars.replaced(neighbors=None))  # no longer needed
         return replace(fitted, embedding=embedding, novelty_reference=reference)
 
@@ -337,6 +333,13 @@ class FittedMap:
             raise ModelError(f"{self.method} has no exemplars, which {what} needs: fit DtSEE or HotSEE instead.")
         return self.exemplars
 
+    def _placed_together(self, how: str | None) -> int:
+        """How many rows are placed together: the more, the faster the search among very many exemplars."""
+        if self.exemplars is None or self.resolve_placement(how) == "forward":
+            return PLACED_ROWS
+        most = PLACED_VALUES // self.preprocessing.n_inputs
+        return max(PLACED_ROWS, min(self.exemplars.index.sought_together, most) // PLACED_ROWS * PLACED_ROWS)
+
     def _place_fitted(self, inputs: Tensor | Inputs, rows: slice, start: int, how: str | None) -> np.ndarray:
         """The positions of rows of ``fit``; exemplars have theirs without a search."""
         exemplars = self.exemplars
@@ -344,17 +347,24 @@ class FittedMap:
         if exemplars is None or exemplars.positions is None or own is None or self.resolve_placement(how) == "forward":
             return self.place_inputs(inputs[rows], how).numpy()
         positions: np.ndarray = exemplars.positions[own.clamp_min(0)].numpy()
-        others = own < 0
-        if others.any():
+        if (others := own < 0).any():
             positions[others.numpy()] = self.place_inputs(inputs[rows][others], how).numpy()
         return positions
 
-    def _usual_distances(self, X: Any, start: int, exemplars: Exemplars, near: Tensor | None = None) -> Tensor:
-        """How far a sample of the rows of ``fit`` of all processes are from exemplars, in ascending order."""
-        parts = [exemplars.own(rows, start) for rows in sample_slices(X.shape[0])]
-        own = None if exemplars.indices is None else torch.cat([part for part in parts if part is not None])
-        inside_and_outside = self._inside_and_outside(X, sample_slices(X.shape[0]))
-        return all_gather(exemplar_distances(*inside_and_outside, exemplars.index, own, near)).sort().values
+    def _novelty_reference(self, X: Any, start: int, exemplars: Exemplars, near: Tensor | None) -> NoveltyReference:
+        """How far a sample of the rows of ``fit`` of all processes are from all exemplars, and from a part of them."""
+        indices = None if exemplars.indices is None else subsample(exemplars.indices)
+        fewer = Exemplars(subsample(exemplars.inputs), indices, metric=exemplars.metric)
+        if self.preprocessing.metric == PRECOMPUTED:  # rows are distances from all of them
+            fewer = exemplars
+        inputs, outside = self._inside_and_outside(X, sample_slices(X.shape[0]))
+
+        def distances(among: Exemplars, near: Tensor | None = None) -> Tensor:
+            parts = [among.own(rows, start) for rows in sample_slices(X.shape[0])]
+            own = None if among.indices is None else torch.cat([part for part in parts if part is not None])
+            return all_gather(exemplar_distances(inputs, outside, among.index, own, near)).sort().values
+
+        return NoveltyReference(distances(exemplars, near), distances(fewer))
 
     def _inside_and_outside(self, X: Any, parts: Iterable[slice]) -> tuple[Tensor, Tensor]:
         """The inputs of rows, and the squared length of the part of each row that they leave out."""
@@ -380,7 +390,7 @@ def place_rows(fitted: FittedMap, X: Any, how: str | None) -> np.ndarray:
     """What `FittedMap.place` returns, for rows that have been checked."""
     positions = np.empty((X.shape[0], fitted.n_components), dtype=np.float32)
     inputs = Inputs(X, fitted.preprocessing)
-    for rows in blocks(X.shape[0], PLACED_ROWS):
+    for rows in blocks(X.shape[0], fitted._placed_together(how)):
         with np.errstate(over="ignore"):  # reported below, with the row
             block = inputs[rows]
         positions[rows] = fitted.place_inputs(block, how).numpy()

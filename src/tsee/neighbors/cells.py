@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -24,9 +25,12 @@ CELL_ROWS, SEARCHED_SHARE = 256, 10
 # A search for more neighbors than this looks at all candidates.
 MOST_IN_CELLS = CELL_ROWS // 2
 # Of more cells than this, no larger number is searched, unless a sample of candidates, evenly spaced, does not find
-# this share of its 15 nearest: then the number grows by this factor until it does.
-MOST_BY_SHARE, GROWTH = 256, 1.5
+# this share of its 15 nearest: then the number grows by this factor until it does, and is cut down again as long as
+# that spares more than this share of it.
+MOST_BY_SHARE, GROWTH, SPARED = 256, 1.5, 0.1
 RECALL_SAMPLE, RECALL_NEIGHBORS, LEAST_RECALL = 256, 15, 0.96
+# The share that is enough where neighbors are only averaged.
+ROUGH_RECALL = 0.9
 RECALL_BLOCK = 2**14
 # Members of a cell are stored in chunks of this many. The last chunk is padded.
 CHUNK = 32
@@ -34,6 +38,8 @@ CHUNK = 32
 SAMPLE_ROWS, UPDATES = 64, 5
 # Queries that a thread searches for together. Fewer than SMALL_BATCH do not pay for one product per cell.
 CELL_QUERIES = 1024
+# Among very many queries that come together, about so many have the same nearest cell.
+QUERIES_OF_CELL = 64
 # Scores that a thread holds at a time, and how many threads search at the same time.
 CELL_SCORES = 2**24
 MAX_THREADS = 16
@@ -54,8 +60,8 @@ class CellIndex(ProductIndex):
         The first chunk of each cell, and how many it has.
     centers : Tensor of shape (n_cells, w)
         The factors of the centers.
-    n_searched : int
-        How many cells a search looks at.
+    n_searched, n_roughly : int
+        How many cells a search looks at, and how many one by `roughly`.
     recall : float or None
         The share of the 15 nearest that a sample of the candidates finds; None if it was not measured.
     """
@@ -63,7 +69,7 @@ class CellIndex(ProductIndex):
     def __init__(self, rows: Tensor, metric: ProductMetric = euclidean) -> None:
         super().__init__(rows, metric)
         moved = shifted(rows, self.factors.origin)
-        centers = metric.prepare(_cell_centers(moved, max(1, len(rows) // CELL_ROWS), metric))
+        centers = metric.prepare(_in_groups(_cell_centers(moved, max(1, len(rows) // CELL_ROWS), metric), metric))
         used, home = _nearest_centers(moved, centers, metric).unique(return_inverse=True)  # no empty cells
         self.centers, n_cells = metric.candidate_factors(centers[used]), len(used)
         sizes = torch.bincount(home, minlength=n_cells)
@@ -81,8 +87,9 @@ class CellIndex(ProductIndex):
         self.members[position] = order
         self.recall: float | None = None
         self._search(max(1, min(n_cells, MOST_BY_SHARE) // SEARCHED_SHARE))
+        self.n_roughly = self.n_searched
         if n_cells > MOST_BY_SHARE:
-            self._search_enough()
+            self._measure()
 
     def _search(self, n_cells: int) -> None:
         """Search this many cells from now on."""
@@ -91,8 +98,8 @@ class CellIndex(ProductIndex):
         usual = CHUNK * n_cells * float(sizes.square().sum() / sizes.sum())  # scores of a query: large cells have more
         self._block_rows = max(SMALL_BATCH, min(CELL_QUERIES, int(CELL_SCORES / usual)))
 
-    def _search_enough(self) -> None:
-        """Search so many cells that a sample of the candidates finds enough of its nearest others."""
+    def _measure(self) -> None:
+        """Search as many cells as a sample of the candidates needs to find its nearest others."""
         sample = torch.arange(RECALL_SAMPLE) * len(self.rows) // RECALL_SAMPLE
         queries = self.metric.prepare(self.rows[sample], self.factors.origin)
         factors = self.metric.query_factors(queries)
@@ -101,12 +108,47 @@ class CellIndex(ProductIndex):
             nearest = torch.cat([nearest, factors @ chunks.T], 1).topk(RECALL_NEIGHBORS + 1, largest=False).values
         reach = nearest[:, -1] + queries.norms  # one more, since the sample finds itself
         reach += self.metric.rounding(queries, self.factors.largest_norm, reach)
-        while True:
+
+        def recall(n_cells: int) -> float:
+            self._search(n_cells)
             _, distances = self.query(self.rows[sample], RECALL_NEIGHBORS, exclude=sample)
-            self.recall = float((distances <= reach[:, None]).float().mean())
-            if self.recall >= LEAST_RECALL or self.n_searched == len(self.centers):
-                return
-            self._search(min(len(self.centers), int(GROWTH * self.n_searched)))
+            return float((distances <= reach[:, None]).float().mean())
+
+        def fewest(least: float, too_few: int, enough: int) -> int:
+            while enough - too_few > max(1, SPARED * enough):
+                middle = (too_few + enough) // 2
+                too_few, enough = (too_few, middle) if recall(middle) >= least else (middle, enough)
+            return enough
+
+        too_few, enough = 0, self.n_searched
+        while recall(enough) < LEAST_RECALL and enough < len(self.centers):
+            too_few, enough = enough, min(len(self.centers), int(GROWTH * enough))
+        if too_few:
+            enough = fewest(LEAST_RECALL, too_few, enough)
+        self.n_roughly = fewest(ROUGH_RECALL, 0, enough)
+        self.recall = recall(enough)
+
+    @property
+    def sought_together(self) -> int:
+        """So many that those of a cell make one product."""
+        return QUERIES_OF_CELL * len(self.centers)
+
+    @cached_property
+    def roughly(self) -> CellIndex:
+        if self.n_roughly == self.n_searched:
+            return self
+        index = object.__new__(CellIndex)
+        index.__dict__ |= self.__dict__
+        index._search(self.n_roughly)
+        return index
+
+    def order(self, rows: Tensor) -> Tensor:
+        """By nearest cell: queries that are near each other share the cells they search."""
+        home = torch.empty(len(rows), dtype=torch.int64)
+        for part in blocks_in_cache(len(rows), len(self.centers)):
+            queries = self.metric.prepare(rows[part].to(self.rows.dtype), self.factors.origin)
+            home[part] = (self.metric.query_factors(queries) @ self.centers.T).argmin(1)
+        return home.argsort(stable=True)
 
     def part(self, number: int, n_parts: int) -> Tensor:
         """By cells: candidates that are near each other share the cells they search."""
@@ -247,6 +289,12 @@ def _cell_centers(rows: Tensor, n_cells: int, metric: ProductMetric) -> Tensor:
         sums = torch.zeros_like(centers).index_add_(0, home, sample)
         centers = metric.means(sums, torch.bincount(home, minlength=n_cells), centers)
     return centers
+
+
+def _in_groups(centers: Tensor, metric: ProductMetric) -> Tensor:
+    """Centers in an order in which most that are near each other come one after the other."""
+    groups = metric.prepare(_cell_centers(centers, math.isqrt(len(centers)), metric))
+    return centers[_nearest_centers(centers, groups, metric).argsort(stable=True)]
 
 
 def _nearest_centers(rows: Tensor, centers: Prepared, metric: ProductMetric) -> Tensor:

@@ -102,9 +102,23 @@ class Index(ABC):
     def n_threads(self) -> int:
         """How many threads search at the same time, each for its own queries."""
 
+    @property
+    def sought_together(self) -> int:
+        """How many queries it pays to bring at a time."""
+        return self.block_rows
+
+    @property
+    def roughly(self) -> Index:
+        """An index of the same candidates for searches that may miss one neighbor in ten, and are faster for that."""
+        return self
+
     def part(self, number: int, n_parts: int) -> Tensor:
         """The candidates of one of several equal parts, in an order in which their neighbors are found fastest."""
         return part_of(torch.arange(len(self.rows)), number, n_parts)
+
+    def order(self, rows: Tensor) -> Tensor | None:
+        """The order in which queries are searched for fastest; None for the order in which they come."""
+        return None
 
     @abstractmethod
     def nearest(self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
@@ -120,7 +134,8 @@ class Index(ABC):
         k : int
             How many to return, at most the number of candidates (minus one with ``exclude``).
         exclude : Tensor of shape (n,), optional
-            For each query the number of a candidate that it must not choose, or -1.
+            For each query the number of a candidate that it must not choose, or -1. Such queries are searched for in
+            the order in which they come, which should be the order of `part`.
 
         Returns
         -------
@@ -132,11 +147,13 @@ class Index(ABC):
         n, n_threads, scratch = len(rows), self.n_threads, Scratch()
         indices = torch.empty((n, k), dtype=torch.int64)
         distances = torch.empty((n, k), dtype=self.rows.dtype)
+        order = self.order(rows) if exclude is None and n > self.block_rows else None
 
         def search(part: slice) -> None:
-            block = rows[part].to(device=self.rows.device, dtype=self.rows.dtype)
-            excluded = None if exclude is None else exclude[part].to(self.rows.device)
-            indices[part], distances[part] = self.nearest(block, k, excluded, scratch)
+            queries = part if order is None else order[part]
+            block = rows[queries].to(device=self.rows.device, dtype=self.rows.dtype)
+            excluded = None if exclude is None else exclude[queries].to(self.rows.device)
+            indices[queries], distances[queries] = self.nearest(block, k, excluded, scratch)
 
         if n_threads == 1 or n < SMALL_BATCH * n_threads:
             for part in blocks(n, self.block_rows):

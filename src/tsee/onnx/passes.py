@@ -84,7 +84,7 @@ class RefinedPass(nn.Module):
         self.metric: Metric = index.metric
         self.register_buffer("exemplars", exemplars.inputs.cpu())
         self.register_buffer("exemplar_positions", exemplars.positions.cpu())
-        cells = Cells.of(index) if isinstance(index, CellIndex) else None
+        cells = Cells.of(index.roughly) if isinstance(index, CellIndex) else None
         self.register_buffer("members", None if cells is None else cells.members)
         self.register_buffer("homes", None if cells is None else cells.homes)
         self.register_buffer("centers", None if cells is None else cells.centers)

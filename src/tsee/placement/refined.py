@@ -49,7 +49,7 @@ def refined_positions(inputs: Tensor, index: Index, positions: Tensor) -> Tensor
     """
     k = min(NEIGHBORS, len(index.rows))
     found = torch.empty((len(inputs), positions.shape[1]))
-    nearby = index.query(inputs, k)
+    nearby = index.roughly.query(inputs, k)
     for rows in blocks(len(inputs), SETTLED_ROWS):
         # Padded: sums over few rows can be taken in another order than sums over many.
         indices, distances = (pad_rows(part[rows]) for part in nearby)

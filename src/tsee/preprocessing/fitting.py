@@ -18,7 +18,7 @@ from tsee.exceptions import DataWarning, rows_from, warn
 from tsee.metric import PRECOMPUTED, UNIT_LENGTH, ComparedRows, compared_rows, compares_features, of_unit_length
 from tsee.preprocessing.largest import Largest, check_range, largest_deviations
 from tsee.preprocessing.principal import automatic_axes, leading_axes, leveled
-from tsee.preprocessing.sparse import mean_parts, projected, square_sums, stays_sparse
+from tsee.preprocessing.sparse import SPARSE_ROWS, mean_parts, projected, square_sums, stays_sparse
 
 __all__ = ["Inputs", "Preprocessing", "fit_preprocessing"]
 
@@ -193,8 +193,8 @@ class Inputs:
         start, stop, _ = rows.indices(len(self))
         inputs = torch.empty((stop - start, self.shape[1]))
         # Blocks of sparse rows need not be small, and the axes are divided for each of them.
-        size = stop - start if stays_sparse(self._X) and self.preprocessing.basis is not None else BLOCK_ROWS
-        for part in blocks(stop - start, max(1, size)):
+        size = SPARSE_ROWS if stays_sparse(self._X) and self.preprocessing.basis is not None else BLOCK_ROWS
+        for part in blocks(stop - start, size):
             block = self._X[start + part.start : start + part.stop]
             with rows_from(start + part.start):
                 if stays_sparse(block):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tsee.data import blocks, dense, spaced_slices
 from tsee.distributed import all_gather, all_sum, broadcast
-from tsee.preprocessing.sparse import square_sums, stays_sparse
+from tsee.preprocessing.sparse import SPARSE_ROWS, square_sums, stays_sparse
 
 __all__ = ["automatic_axes", "kept_neighbors", "leading_axes", "leveled"]
 
@@ -18,8 +18,6 @@ __all__ = ["automatic_axes", "kept_neighbors", "leading_axes", "leveled"]
 MAX_COVARIANCE = 3000
 SUBSPACE_PASSES = 5
 OVERSAMPLING = 20
-# Sparse rows that are multiplied together: each block adds a product with as many rows as there are features.
-SPARSE_ROWS = 2**14
 
 # How many axes are tried, one number after the other, until rows keep this share of their nearest neighbors. On images
 # 50 axes keep 65 to 85 % of the neighbors that all features give, on vectors of text less than half.
@@ -87,9 +85,9 @@ def leading_axes(
     else:
         span = torch.randn(n_features, min(n_axes + OVERSAMPLING, n_features), generator=generator)
         for i in range(SUBSPACE_PASSES):
-            product = _product(X, unit, torch.linalg.qr(span).Q, squares if i == 0 else None)
-            span = torch.linalg.qr(product.float()).Q
-        covariance = span.T.double() @ _product(X, unit, span)
+            span = _product(X, unit, torch.linalg.qr(span).Q, squares if i == 0 else None).float()
+        span = torch.linalg.qr(span).Q
+        covariance = span.T.double() @ _product(X, unit, span.double() if stays_sparse(X) else span)
     variances, axes = torch.linalg.eigh(covariance)  # ascending
     leading = axes[:, -n_axes:].flip(1)
     leading = leading if span is None else span.double() @ leading  # (features, axes)
@@ -213,7 +211,7 @@ def _product(X: Any, unit: Unit, span: Tensor | None, squares: Tensor | None = N
         if squares is not None:
             squares += torch.from_numpy(square_sums(X, unit.mean, unit.divisor))
         for rows in blocks(X.shape[0], SPARSE_ROWS):
-            products = products + _sparse_product(X[rows], unit, span.double().numpy())
+            products = products + _sparse_product(X[rows], unit, span.numpy()).double()
         return all_sum(torch.as_tensor(products)) / all_sum(X.shape[0])
     for rows in blocks(X.shape[0]):
         block = unit(dense(X, rows))  # (rows, features)
@@ -229,7 +227,8 @@ def _sparse_product(block: Any, unit: Unit, span: np.ndarray) -> Tensor:
 
     .. math:: B^T B V, \qquad B = (S - 1 \mu^T) D^{-1}
     """
-    divisor = np.broadcast_to(np.asarray(unit.divisor, dtype=np.float64), unit.mean.shape)[:, None]  # (features, 1)
+    mean = unit.mean.astype(span.dtype)
+    divisor = np.broadcast_to(np.asarray(unit.divisor, dtype=span.dtype), mean.shape)[:, None]  # (features, 1)
     scaled = span / divisor
-    along = block @ scaled - unit.mean @ scaled  # (rows, axes)
-    return torch.from_numpy((block.T @ along - unit.mean[:, None] * along.sum(0)) / divisor)
+    along = block @ scaled - mean @ scaled  # (rows, axes)
+    return torch.from_numpy((block.T @ along - mean[:, None] * along.sum(0)) / divisor)

@@ -9,8 +9,10 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-__all__ = ["deviations", "mean_parts", "projected", "square_sums", "stays_sparse"]
+__all__ = ["SPARSE_ROWS", "deviations", "mean_parts", "projected", "square_sums", "stays_sparse"]
 
+# Sparse rows that are multiplied together: each block adds a product with as many rows as there are features.
+SPARSE_ROWS = 2**14
 # Rows of up to this many columns are written out: that is as fast, and gives to the bit what dense rows give.
 MOST_WRITTEN_OUT = 128
 
