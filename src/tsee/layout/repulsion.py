@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tsee.data import blocks_in_cache
+from tsee.data import blocks, blocks_in_cache
 from tsee.distributed import all_sum
 
 __all__ = ["Repulsion"]
@@ -18,6 +18,8 @@ __all__ = ["Repulsion"]
 MAX_ALL_PAIRS = 4096
 SPLINE = 3
 MAX_WIDTH = 2048.0
+# Positions whose forces are read from the grid together.
+READ_ROWS = 2**16
 # In more dimensions each step draws this many positions, which stand for all others.
 SOURCES = 4096
 
@@ -99,14 +101,14 @@ class Repulsion:
         scaled = ((positions if own is None else positions[own]) - low) / spacing + 1
         node = scaled.round()
         weights = _parabolas(scaled - node)  # (n, h, 3)
-        along = (node.long() - 1)[:, :, None] + torch.arange(SPLINE)  # (n, h, 3)
+        along = (node.int() - 1)[:, :, None] + torch.arange(SPLINE, dtype=torch.int32)  # (n, h, 3)
         cells, shares = along[:, 0], weights[:, 0]
         for axis in range(1, h):
             cells = (cells[:, :, None] * nodes + along[:, axis, None]).flatten(1)
             shares = (shares[:, :, None] * weights[:, axis, None]).flatten(1)
-        cells = cells.flatten()  # (n * 3^h,); shares (n, 3^h)
+        del scaled, node, weights, along  # what is left, cells and shares of shape (n, 3^h), is the most of this
 
-        grid = torch.zeros(nodes**h).index_add_(0, cells, shares.flatten())
+        grid = torch.zeros(nodes**h).index_add_(0, cells.flatten(), shares.flatten())
         grid = (grid if own is None else all_sum(grid)).view((nodes,) * h)
         # One axis after the other: half of the zeros around the grid are never transformed, and half of the values that
         # are not read.
@@ -114,14 +116,16 @@ class Repulsion:
         for axis in range(h - 1):
             spread = torch.fft.fft(spread, size, dim=axis)
         normalizer = float((energies * (spread.real.square() + spread.imag.square())).sum(dtype=torch.float64))
-        felt = []
-        for kernel in forces:
+        felt = torch.empty(len(shares), h)
+        for number, kernel in enumerate(forces):
             field = spread * kernel
             for axis in range(h - 1):
                 field = torch.fft.ifft(field, dim=axis).narrow(axis, 0, nodes)
-            field = torch.fft.irfft(field, size)[..., :nodes]
-            felt.append((field.flatten().index_select(0, cells).view_as(shares) * shares).sum(1))
-        return torch.stack(felt, 1), normalizer - n
+            field = torch.fft.irfft(field, size)[..., :nodes].flatten()
+            for rows in blocks(len(shares), READ_ROWS):
+                near = field.index_select(0, cells[rows].flatten()).view(-1, SPLINE**h)
+                felt[rows, number] = near.mul_(shares[rows]).sum(1)
+        return felt, normalizer - n
 
     def _transformed_kernels(self, nodes: int, spacing: float, h: int) -> tuple[int, Tensor, list[Tensor]]:
         """The length of the transforms, and the spectra of w and of w^2 times each coordinate of the difference.

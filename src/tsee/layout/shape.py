@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tsee.data import blocks_in_cache
+from tsee.data import blocks, blocks_in_cache
 from tsee.metric import Metric, euclidean
 
 __all__ = ["classical_scaling", "landmark_plane", "large_shape", "principal_plane", "turned"]
@@ -28,6 +28,8 @@ NEAREST = 1e-4
 MARGIN = 0.01
 # With more inputs than this, the principal plane is the plane of this many rows, evenly spaced.
 MAX_COVARIANCE = 2048
+# Rows that are in memory in float64 together.
+PLANE_ROWS = 2**18
 
 
 def large_shape(inputs: Tensor, n_components: int, metric: Metric = euclidean) -> Tensor:
@@ -63,16 +65,21 @@ def large_shape(inputs: Tensor, n_components: int, metric: Metric = euclidean) -
 
 def principal_plane(inputs: Tensor, n_components: int) -> Tensor:
     """The leading principal components of all rows; the largest weight of each axis is positive."""
-    n, d = inputs.shape
-    centered = inputs - inputs.mean(0)
+    (n, d), mean = inputs.shape, inputs.mean(0)
     if d <= MAX_COVARIANCE:
-        axes = torch.linalg.eigh(centered.T.double() @ centered.double()).eigenvectors.flip(1)
+        covariance = torch.zeros(d, d, dtype=torch.float64)
+        for rows in blocks(n, PLANE_ROWS):
+            centered = (inputs[rows] - mean).double()
+            covariance += centered.T @ centered
+        axes = torch.linalg.eigh(covariance).eigenvectors.flip(1)
     else:
-        axes = torch.linalg.svd(centered[_spaced(n, MAX_COVARIANCE)].double(), full_matrices=False).Vh.T
+        some = inputs[_spaced(n, MAX_COVARIANCE)] - mean
+        axes = torch.linalg.svd(some.double(), full_matrices=False).Vh.T
     axes = axes[:, :n_components]
     signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
-    plane = centered.new_zeros(n, n_components)
-    plane[:, : axes.shape[1]] = centered @ (axes * signs).float()
+    plane = inputs.new_zeros(n, n_components)
+    for rows in blocks(n, PLANE_ROWS):
+        plane[rows, : axes.shape[1]] = (inputs[rows] - mean) @ (axes * signs).float()
     return plane
 
 
