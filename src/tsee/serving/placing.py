@@ -17,9 +17,10 @@ from tsee.progress import progress_bar
 
 __all__ = ["PlacedBlock", "check_map_path", "check_novelty", "load_model", "place_blocks", "place_table"]
 
-# The size of a block in memory, and the limits of its number of rows.
+# The size of a block in memory, the limits of its number of rows, and the most rows of a file's chunk that it is made
+# to hold.
 BLOCK_BYTES = 2**26
-MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 2**10, 2**16
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS, MAX_SPAN = 2**10, 2**18, 2**16
 # The formats of maps that can hold the novelty as one more column.
 EXTENSIONS_WITH_COLUMNS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 
@@ -70,7 +71,7 @@ def place_blocks(model: Any, table: Table, *, verbose: bool = False) -> Iterator
     fitted = fitted_map(model)
     n_rows, n_columns = table.rows.shape
     size = int(np.clip(BLOCK_BYTES // (n_columns * table.rows.dtype.itemsize), MIN_BLOCK_ROWS, MAX_BLOCK_ROWS))
-    size = max(size, min(table.rows.span, MAX_BLOCK_ROWS))
+    size = max(size, min(table.rows.span, MAX_SPAN, MAX_BLOCK_ROWS))
     with progress_bar(n_rows, "placing", "row", verbose=verbose) as bar:
         for start in range(0, n_rows, size):
             rows = slice(start, min(start + size, n_rows))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from tsee.data import blocks
 from tsee.distributed import broadcast
 from tsee.exceptions import TrainingWarning, warn
 from tsee.fitted import FittedMap
@@ -43,12 +44,25 @@ def same_for_equal(inputs: Tensor, positions: Tensor, n_held: int = 0) -> Tensor
 
     The first ``n_held`` are held. Equal ones among them share a position already.
     """
-    distinct, group = torch.unique(inputs, dim=0, return_inverse=True)
-    if len(distinct) == len(inputs):
+    _, group, counts = _hashes(inputs).unique(return_inverse=True, return_counts=True)
+    repeated = torch.nonzero(counts[group] > 1).squeeze(1)  # all rows that have an equal, and by chance others
+    if len(repeated) == 0:
         return positions
-    held = torch.arange(len(inputs)) < n_held
+    distinct, group = torch.unique(inputs[repeated], dim=0, return_inverse=True)
+    held, own = repeated < n_held, positions[repeated]
     has_held = torch.bincount(group[held], minlength=len(distinct)) > 0
     weights = (held | ~has_held[group]).to(positions.dtype)[:, None]
-    sums = positions.new_zeros(len(distinct), positions.shape[1]).index_add_(0, group, weights * positions)
+    sums = positions.new_zeros(len(distinct), positions.shape[1]).index_add_(0, group, weights * own)
     totals = positions.new_zeros(len(distinct), 1).index_add_(0, group, weights)
-    return torch.where(held[:, None], positions, (sums / totals)[group])
+    shared = torch.where(held[:, None], own, (sums / totals)[group])
+    return positions.index_copy(0, repeated, shared)
+
+
+def _hashes(rows: Tensor) -> Tensor:
+    """A number for each row, int64: equal rows have the same. To sort rows themselves would take their memory twice."""
+    factors = torch.randint(-(2**62), 2**62, (rows.shape[1],), generator=torch.Generator().manual_seed(0)) | 1
+    hashes = torch.empty(len(rows), dtype=torch.int64)
+    for part in blocks(len(rows)):
+        bits = (rows[part].cpu() + 0.0).view(torch.int32 if rows.element_size() == 4 else torch.int64)  # -0.0 is 0.0
+        hashes[part] = (bits * factors).sum(1)
+    return hashes
