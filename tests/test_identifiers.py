@@ -203,3 +203,18 @@ def test_few_rows_and_gaps():
     assert not are_identifiers("order", lambda: [few])
     gaps = with_words(measured()).assign(id=np.where(np.arange(N) % 9, np.arange(N), np.nan))
     assert learn_table(as_frame(gaps)).aside == {"id": "identifier"}
+
+
+def test_every_process_must_take_a_column_for_an_identifier(peers):
+    script = """
+    import numpy as np, pandas as pd, warnings
+    import tsee
+    warnings.simplefilter("ignore")
+    rows = np.random.default_rng(rank).normal(size=(40, 3))
+    frame = pd.DataFrame(rows, columns=list("abc")).assign(id=np.arange(40) + 40 * rank)
+    frame["key"] = np.arange(40) // (1 + rank)
+    see = tsee.DtSEE(max_epochs=1, refinement=5, random_state=0).fit(frame)
+    print(see.feature_names_in_.tolist())
+    """
+    first, second = peers.run(script, 2, timeout=120)
+    assert first == second == "['a', 'b', 'c', 'key']\n"

@@ -12,6 +12,7 @@ import scipy.sparse
 import torch
 
 from tsee.data.numbers import as_numbers, as_plain, narrowed
+from tsee.distributed import all_agree, all_sum, world_size
 from tsee.exceptions import DataWarning, warn
 from tsee.files import open_table
 from tsee.files.errors import listed
@@ -176,7 +177,7 @@ def _column_names(X: Any) -> list[Any]:
 def _without_identifiers(X: Any) -> Any:
     """A DataFrame or an Arrow table whose columns have names, without those that identify its rows."""
     names = _column_names(X)
-    if not all(isinstance(name, str) for name in names):
+    if not names or not all(isinstance(name, str) for name in names):
         return X
     found = []
     for name in names:
@@ -186,6 +187,10 @@ def _without_identifiers(X: Any) -> Any:
             values = np.asarray(column)
             if len(values) > 1 and are_identifiers(name, lambda values=values: [values]):  # type: ignore[misc]
                 found.append(name)
+    facts = {f"the name of column {column} of X": name for column, name in enumerate(names)}
+    all_agree({"the number of features of X": len(names)} | facts)
+    votes = all_sum(torch.tensor([name in found for name in names], dtype=torch.int64))  # each has some of the rows
+    found = [name for name, vote in zip(names, votes.tolist(), strict=True) if vote == world_size()]
     if not found or len(found) == len(names):
         return X
     warn(kept_aside(found), DataWarning)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -145,7 +146,7 @@ def whole_numbers(values: Any) -> np.ndarray | None:
 def _is_whole(value: Any) -> bool:
     if isinstance(value, str):
         return is_integer(value)
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(value % 1 == 0)
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool) and bool(value % 1 == 0)
 
 
 def all_different(parts: Callable[[], Iterable[np.ndarray]]) -> bool:
