@@ -172,6 +172,13 @@ def test_a_column_without_repeats_in_a_sample_is_looked_at_whole(monkeypatch):
     assert not learn_table(as_frame(repeated)).aside
 
 
+def test_a_few_words_among_the_numbers_of_an_identifier_are_no_reason_to_refuse_the_table():
+    codes = [f"{i + 1}{'A' * (i == 14)}" for i in range(N)]
+    assert learn_table(as_frame(with_words(measured()).assign(ID=codes))).aside == {"ID": "identifier"}
+    with pytest.raises(ValueError, match="'15A' in row 14, which is no number"):
+        learn_table(as_frame(with_words(measured()).assign(weight=codes)))
+
+
 def test_arrays_have_no_identifiers():
     numbers = np.column_stack([np.arange(N), measured()])
     see, said = fitted(numbers)
@@ -201,6 +208,8 @@ def test_few_rows_and_gaps():
     few = np.arange(15)
     assert are_identifiers("id", lambda: [few])
     assert not are_identifiers("order", lambda: [few])
+    answers = with_words(measured(2)).assign(key=["yes", "no"])
+    assert not learn_table(as_frame(answers)).aside
     gaps = with_words(measured()).assign(id=np.where(np.arange(N) % 9, np.arange(N), np.nan))
     assert learn_table(as_frame(gaps)).aside == {"id": "identifier"}
 

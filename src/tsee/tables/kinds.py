@@ -150,21 +150,23 @@ def kind_of(
         return "boolean"
     if all(isinstance(value, datetime.date | np.datetime64) for value in there):
         return "date"
-    if _share(there, parsed_number) >= MOST:
+    numbers = _share(there, parsed_number)
+    if numbers == 1:
         return "identifier" if _identify(name, np.array(there, dtype=object)) else "number"
-    return _kind_of_words(name, [text_of(value) for value in there])
+    words = [text_of(value) for value in there]
+    if _words_identify(name, words):
+        return "identifier"
+    return "number" if numbers >= MOST else _kind_of_words(words)
 
 
 def _identify(name: str | None, numbers: np.ndarray) -> bool:
     return name is not None and len(numbers) > 1 and are_identifiers(name, lambda: [numbers])
 
 
-def _kind_of_words(name: str | None, words: list[str]) -> str:
+def _kind_of_words(words: list[str]) -> str:
     distinct = set(words)
     if {word.lower() for word in distinct} <= set(BOOLEANS):
         return "boolean"
-    if name is not None and len(distinct) == len(words) > 1 and _words_identify(name, words):
-        return "identifier"
     if _share(words, parsed_date) >= MOST:
         return "date"
     tagged = [word for word in words if any(mark in word for mark in TAG_MARKS)]
@@ -177,8 +179,12 @@ def _kind_of_words(name: str | None, words: list[str]) -> str:
     return "text" if many or (long and len(distinct) > 2) else "category"
 
 
-def _words_identify(name: str, words: list[str]) -> bool:
-    """Whether words that are all different identify the rows."""
+def _words_identify(name: str | None, words: list[str]) -> bool:
+    """Whether words are all different and identify the rows."""
+    if name is None or not len(set(words)) == len(words) > 1:
+        return False
+    if {word.lower() for word in words} <= set(BOOLEANS):
+        return False
     if named_like_identifier(name) or all(map(_DIGEST.fullmatch, words)):
         return True
     if not named_like_numbering(name) or len(words) < MIN_ROWS or _share(words, parsed_date) >= MOST:
