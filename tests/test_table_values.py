@@ -39,6 +39,6 @@ def test_identifiers_that_no_float_holds_do_not_decide_the_map():
     rng = np.random.default_rng(0)
     ages = rng.integers(18, 90, 200).astype(float)
     frame = pd.DataFrame({"id": 673265518589308905 + np.arange(200), "age": ages, "city": rng.choice(["a", "b"], 200)})
-    table = DtSEE(max_epochs=1, refinement=5, random_state=0).fit(frame).map_.table
+    table = DtSEE(columns={"id": 1}, max_epochs=1, refinement=5, random_state=0).fit(frame).map_.table
     variances = np.asarray(table.encode(frame)).var(0)
     assert variances[0] < 0.5 * variances.sum()

@@ -326,7 +326,7 @@ class FittedMap:
     def _check(self, X: Any) -> Any:
         if self.table is not None and is_frame(X):
             X = self.table.encode(X)
-        return check_matrix(X, self.n_features)
+        return check_matrix(X, self.n_features, self.feature_names)
 
     def _known_exemplars(self, what: str) -> Exemplars:
         if self.exemplars is None:

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import tsee
 
@@ -48,3 +49,27 @@ def test_labels_that_count(run, write, flowers, tmp_path, quick):
     assert (model.embedding_ != tsee.load(tmp_path / "plain").embedding_).any()
     done = run("fit", path, "--drop", "kind", "--supervised", "1", "-o", tmp_path / "none", *quick, code=2)
     assert "--supervised needs --label" in done.output
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_identifiers_are_kept_aside_in_one_sentence(run, tmp_path, quick, words):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["age", "height", "pulse"])
+    if words:
+        frame["color"] = rng.choice(["red", "blue"], 60)
+    frame.to_csv(tmp_path / "without.csv", index=False)
+    frame["Order"] = rng.permutation(60)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    given = ["fit", tmp_path / "table.csv", "-o", tmp_path / "model", *quick]
+    sentence = "Kept aside, an identifier: 'Order' (to keep it: columns={'Order': 1}, or --weight Order=1)."
+    assert run(*given, "--map", tmp_path / "map.csv").stderr.count(sentence) == 1
+    assert pd.read_csv(tmp_path / "map.csv")["Order"].tolist() == frame["Order"].tolist()
+    assert "Order" not in tsee.load(tmp_path / "model").map_.feature_names
+    maps = []
+    for name in ("table.csv", "without.csv"):
+        run("transform", tmp_path / "model", tmp_path / name, "-o", tmp_path / "new.csv")
+        maps.append(pd.read_csv(tmp_path / "new.csv")[["tsee0", "tsee1"]])
+    np.testing.assert_array_equal(*maps)
+    assert "an identifier" in run("fit", tmp_path / "table.csv", "--dry-run").stdout
+    assert sentence not in run(*given, "--weight", "Order=1").stderr
+    assert "Order" in tsee.load(tmp_path / "model").map_.feature_names

@@ -53,10 +53,11 @@ KINDS = {"plan": "category", "age": ("number", 2.0)}
 
 @pytest.fixture(scope="module")
 def seen():
-    table = pd.read_csv(io.StringIO(mixed_table(N).to_csv(index=False)))
+    table = pd.read_csv(io.StringIO(mixed_table(N).assign(person_id=range(N)).to_csv(index=False)))
     see = tsee.DtSEE(max_epochs=4, random_state=0, columns=KINDS).fit(table)
     kinds = {column.kind for column in see.map_.table.columns}
     assert kinds == {"number", "boolean", "category", "date", "tags", "text"}
+    assert see.map_.table.aside == {"person_id": "identifier"}
     return see
 
 
@@ -90,7 +91,7 @@ def test_dropped_rows_lie_where_transform_puts_them(seen, seen_path, new_rows, t
     assert np.abs(placed - expected).max() < close
     assert np.abs(page.evaluate("tsee.added().novelty") - seen.novelty(str(path))).max() < 0.03
     assert not page.errors
-    shuffled = new_rows[new_rows.columns[::-1]].assign(id=range(NEW))
+    shuffled = new_rows[new_rows.columns[::-1]].assign(id=range(NEW), person_id=range(NEW))
     page.drop(shuffled.to_csv(index=False), "shuffled.csv")
     page.wait_for_function("document.querySelector('#additions h2')?.textContent === 'shuffled.csv'")
     assert np.abs(page.placed() - expected).max() < close

@@ -12,15 +12,18 @@ import scipy.sparse
 import torch
 
 from tsee.data.numbers import as_numbers, as_plain, narrowed
+from tsee.distributed import all_agree, all_sum, world_size
 from tsee.exceptions import DataWarning, warn
 from tsee.files import open_table
 from tsee.files.errors import listed
+from tsee.files.fields import LARGEST_INTEGER
+from tsee.files.identifiers import are_identifiers, is_suspect, kept_aside
 from tsee.files.opening import has_columns
 from tsee.files.rows import ChosenColumns, Rows, check_numeric, first_not_finite
 from tsee.files.sparse import checked_csr
 from tsee.scikit import BaseEstimator, validate_data
 
-__all__ = ["check_finite", "check_rows", "dense"]
+__all__ = ["check_finite", "check_rows", "dense", "with_columns"]
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -44,7 +47,9 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         return X
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, a query that has not been run: pass X.collect() instead.")
+    X = with_columns(X, names)
     _check_columns_numeric(X)
+    X = _without_identifiers(X) if reset else X
     columns = _column_names(X)
     X = validate_data(
         estimator,
@@ -169,6 +174,43 @@ def _column_names(X: Any) -> list[Any]:
     return list(X.column_names if hasattr(X, "column_names") else getattr(X, "columns", ()))
 
 
+def _without_identifiers(X: Any) -> Any:
+    """A DataFrame or an Arrow table whose columns have names, without those that identify its rows."""
+    names = _column_names(X)
+    if not names or not all(isinstance(name, str) for name in names):
+        return X
+    found = []
+    for name in names:
+        column = X[name]
+        long = str(getattr(column, "dtype", getattr(column, "type", ""))).lower() in ("int64", "uint64")
+        if is_suspect(name) or (long and _largest(np.asarray(column)) > LARGEST_INTEGER):
+            values = np.asarray(column)
+            if len(values) > 1 and are_identifiers(name, lambda values=values: [values]):  # type: ignore[misc]
+                found.append(name)
+    facts = {f"the name of column {column} of X": name for column, name in enumerate(names)}
+    all_agree({"the number of features of X": len(names)} | facts)
+    votes = all_sum(torch.tensor([name in found for name in names], dtype=torch.int64))  # each has some of the rows
+    found = [name for name, vote in zip(names, votes.tolist(), strict=True) if vote == world_size()]
+    if not found or len(found) == len(names):
+        return X
+    warn(kept_aside(found), DataWarning)
+    return with_columns(X, [name for name in names if name not in found])
+
+
+def with_columns(X: Any, names: Any) -> Any:
+    """A DataFrame or an Arrow table with no other columns than these, in its own order, if it has all of them."""
+    given = _column_names(X)
+    if names is None or len(given) <= len(names) or not set(names) <= set(given):
+        return X
+    wanted = set(names)
+    kept = [name for name in given if name in wanted]
+    return X.select(kept) if hasattr(X, "column_names") else X[kept]
+
+
+def _largest(values: np.ndarray) -> float:
+    return max(abs(float(values.min())), abs(float(values.max()))) if values.size else 0.0
+
+
 def _check_columns_numeric(X: Any) -> None:
     """Name the column of a DataFrame or an Arrow table that is not numeric: numpy would not say which."""
     types = X.schema.types if hasattr(X, "column_names") else getattr(X, "dtypes", None)
@@ -208,8 +250,8 @@ def _check_integers(X: Any) -> None:
     values = X.data if scipy.sparse.issparse(X) else X
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or values.size == 0:
         return
-    largest = max(abs(float(values.min())), abs(float(values.max())))
-    if largest > 2**53:
+    largest = _largest(values)
+    if largest > LARGEST_INTEGER:
         warn(
             "X holds integers beyond 2**53, which are rounded to multiples of up to "
             f"{int(np.spacing(largest))}: subtract the smallest from each column, or drop it if it is an identifier.",

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from tsee.data.checks import check_finite
+from tsee.data.checks import check_finite, with_columns
 from tsee.data.numbers import as_numbers
 from tsee.files.rows import Rows
 
 __all__ = ["check_matrix"]
 
 
-def check_matrix(X: Any, n_features: int) -> Any:
+def check_matrix(X: Any, n_features: int, names: Sequence[str] | None = None) -> Any:
     """Check rows that are in the order of a map's features, and return them as an array, a CSR matrix or `Rows`.
 
     Parameters
@@ -22,8 +23,10 @@ def check_matrix(X: Any, n_features: int) -> Any:
     X : array, tensor, sparse matrix or Rows, of shape (n, n_features)
         Rows of a file are checked for finite values when they are read.
     n_features : int
+    names : sequence of str, optional
+        The names of the features: a DataFrame may have other columns, too, which do not count.
     """
-    X = as_numbers(X)
+    X = as_numbers(with_columns(X, names))
     if not isinstance(X, Rows) and not scipy.sparse.issparse(X):
         X = np.asarray(X)
     if len(X.shape) != 2 or X.shape[1] != n_features:

@@ -80,7 +80,7 @@ def kept_neighbors(neighbors: np.ndarray, positions: np.ndarray) -> np.ndarray:
 def _inputs(fitted: FittedMap, positions: np.ndarray, X: Any) -> Tensor | None:
     """The rows as the network sees them, if they are known."""
     if X is not None:
-        X = check_matrix(X, fitted.n_features)
+        X = check_matrix(X, fitted.n_features, fitted.feature_names)
         if X.shape[0] != len(positions):
             raise ValueError(
                 f"The 'X' parameter of a page must have the {len(positions)} rows of the map. Got {X.shape[0]} instead."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,22 +10,9 @@ import numpy as np
 
 from tsee.exceptions import DataFileError, NotAMatrixError
 from tsee.files.errors import check_known, listed, reading
+from tsee.files.identifiers import kept_aside
 
-__all__ = ["OtherColumns", "Selection", "all_different", "name_blanks", "named_like_identifier", "select"]
-
-_WORDS = "id|ids|idx|index|key|uuid|guid|barcode|name|rowid|rownames"
-_IDENTIFIER = re.compile(
-    rf"(?i:^(.*[_\-. ])?({_WORDS})$|^unnamed: 0$|^__index_level_\d+__$)|[a-z]I[dD]$",
-)
-
-
-def named_like_identifier(name: str) -> bool:
-    """Whether a column of this name may identify the rows.
-
-    >>> [named_like_identifier(name) for name in ("id", "cell_id", "PassengerId", "paid", "width")]
-    [True, True, True, False, False]
-    """
-    return _IDENTIFIER.search(name) is not None
+__all__ = ["OtherColumns", "Selection", "name_blanks", "select"]
 
 
 def name_blanks(header: Sequence[str]) -> list[str]:
@@ -51,39 +37,28 @@ def name_blanks(header: Sequence[str]) -> list[str]:
     return names
 
 
-def all_different(parts: Callable[[], Iterable[np.ndarray]]) -> bool:
-    """Whether integers that come in parts are all different; an ascending column is not kept in memory."""
-    last: Any = None
-    for part in parts():
-        if len(part) == 0:
-            continue
-        if not (part[1:] > part[:-1]).all() or (last is not None and not part[0] > last):
-            break
-        last = part[-1]
-    else:
-        return True
-    values = np.concatenate(list(parts()))
-    return len(np.unique(values)) == len(values)
-
-
 @dataclass
 class Selection:
-    """Column numbers by role; `suspects` are features, unless their values are all different: then identifiers."""
+    """Column numbers by role; `suspects` are features, unless all their values say that they are identifiers."""
 
     features: list[int]
     others: list[int]
     label: int | None
     suspects: list[int]
     explicit: bool
+    left: list[int]
     notes: list[str] = field(default_factory=list)
 
-    def settle(self, names: Sequence[str], different: Callable[[int], bool], path: Any) -> None:
+    def settle(self, names: Sequence[str], identifies: Callable[[int], bool], path: Any) -> None:
         """Take identifiers out of the features, and note which columns are not features."""
-        identifiers = [position for position in self.suspects if different(position)]
+        identifiers = [position for position in self.suspects if identifies(position)]
+        left = [*self.left, *(set(self.suspects).difference(identifiers) if self.explicit else ())]
+        if left:
+            self.notes.insert(0, f"Left out, not among the features: {listed(names[i] for i in sorted(left))}.")
         if self.others:
             self.notes.append(f"Kept aside, not numeric: {listed(names[position] for position in self.others)}.")
         if identifiers:
-            self.notes.append(f"Kept aside, an identifier: {listed(names[position] for position in identifiers)}.")
+            self.notes.append(kept_aside([names[position] for position in identifiers]))
         self.others = sorted([*self.others, *identifiers])
         self.features = [position for position in self.features if position not in identifiers]
         if not self.features:
@@ -95,7 +70,7 @@ class Selection:
 def select(
     names: Sequence[str],
     numeric: Sequence[bool],
-    integer: Sequence[bool],
+    suspected: Sequence[bool],
     *,
     path: Any,
     label: str | None = None,
@@ -122,16 +97,11 @@ def select(
     rest = [position for position in range(len(names)) if position not in out]
     chosen = None if columns is None else [number[name] for name in columns]
     features = [position for position in rest if numeric[position]] if chosen is None else chosen
-    suspects = [
-        position
-        for position in rest
-        if integer[position] and named_like_identifier(names[position]) and position not in (chosen or ())
-    ]
+    suspects = [position for position in rest if suspected[position] and position not in (chosen or ())]
     others = [position for position in rest if not numeric[position]]
     used = {*features, *others, *suspects}
-    left = [names[position] for position in rest if position not in used]
-    notes = [f"Left out, not among the features: {listed(left)}."] if left else []
-    return Selection(features, others, None if label is None else number[label], suspects, chosen is not None, notes)
+    left = [position for position in rest if position not in used]
+    return Selection(features, others, None if label is None else number[label], suspects, chosen is not None, left)
 
 
 class OtherColumns(Mapping[str, np.ndarray]):

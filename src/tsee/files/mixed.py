@@ -85,6 +85,10 @@ class MixedTable(Table):
         """Rows ``start`` to ``stop`` of all columns."""
         return self.content.read(start, stop, self.names)
 
+    def exact(self, start: int, stop: int, name: str) -> np.ndarray:
+        """Rows ``start`` to ``stop`` of a column; its integers are not rounded."""
+        return _as_it_is(self.content, start, stop, [name])[name]
+
     def write_beside(self, encoded: Sequence[str]) -> None:
         """Make its other columns, which go with the map, those that are not numbers or not encoded."""
         beside = [name for name in self.names if not self.content.is_numeric(name) or name not in encoded]

@@ -66,9 +66,9 @@ def open_table(
     ``.zarr``, or a folder of ``.npy`` files. No pickle is ever read. A folder is read whole: other files in it are
     refused, except texts for readers (``README``, ``.md``) and names that begin with ``.`` or ``_``.
 
-    Two kinds of columns are kept aside: columns that are not numeric, and columns that are named like an identifier
-    and hold whole numbers that are all different. ``notes`` names them. A column that has text among its numbers or
-    missing values is refused, and so is a table with several columns of the same name.
+    Two kinds of columns are kept aside: columns that are not numeric, and identifiers: whole numbers that are all
+    different and, by their name or their size, no measurement. ``notes`` names them. A column that has text among its
+    numbers or missing values is refused, and so is a table with several columns of the same name.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ def open_table(
     ...     path = Path(folder) / "flowers.csv"
     ...     _ = path.write_text("id,kind,width,height\\n7,rose,1.5,2\\n8,lily,0.5,3\\n")
     ...     with open_table(path, label="kind") as table:
-    ...         table.rows[0:2], table.feature_names, table.label.tolist(), table.notes
+    ...         table.rows[0:2], table.feature_names, table.label.tolist(), list(table.other_columns)
     (array([[1.5, 2. ],
-           [0.5, 3. ]], dtype=float32), ['width', 'height'], ['rose', 'lily'], ["Kept aside, an identifier: 'id'."])
+           [0.5, 3. ]], dtype=float32), ['width', 'height'], ['rose', 'lily'], ['id'])
     """
     path = Path(path)
     for name, value in (("columns", columns), ("drop", drop)):

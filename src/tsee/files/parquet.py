@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from tsee.exceptions import DataFileError, NotAMatrixError
-from tsee.files.columns import OtherColumns, all_different, select
+from tsee.files.columns import OtherColumns, select
 from tsee.files.errors import check_different, listed, reading, require
+from tsee.files.fields import LARGEST_INTEGER
+from tsee.files.identifiers import are_identifiers, is_suspect
 from tsee.files.rows import FileArray, Rows
 from tsee.files.scratch import NumberSpill, Scratch
 from tsee.files.stamps import Stamp
@@ -46,10 +48,11 @@ def open_parquet(
     asked = columns
     if columns is not None:
         columns = _whole_lists(columns, names, kinds)
+    long = _long_integers(shards, names)
     chosen = select(
         names,
         [kind in ("integer", "number", "list") for kind in kinds],
-        [kind == "integer" for kind in kinds],
+        [kind == "integer" and (is_suspect(name) or name in long) for name, kind in zip(names, kinds, strict=True)],
         path=path,
         label=label,
         columns=columns,
@@ -64,7 +67,7 @@ def open_parquet(
     if len(shards) == 0:
         raise DataFileError(f"{str(path)!r} has no rows of data: is it the right file?")
     with reading(path, "a Parquet file"):
-        chosen.settle(names, lambda position: _different(shards, names[position]), path)
+        chosen.settle(names, lambda position: _identifies(shards, names[position]), path)
         features = [shards.feature(names[position], kinds[position]) for position in chosen.features]
     scratch = Scratch()
     rows = ParquetRows(shards, features, scratch)
@@ -333,13 +336,23 @@ def _to_numpy(column: Any) -> np.ndarray:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _different(shards: _Shards, name: str) -> bool:
+def _identifies(shards: _Shards, name: str) -> bool:
     try:
-        return all_different(
-            lambda: (batch.column(0).to_numpy(zero_copy_only=True) for batch in shards.batches([name], 2**16))
+        return are_identifiers(
+            name, lambda: (batch.column(0).to_numpy(zero_copy_only=True) for batch in shards.batches([name], 2**16))
         )
     except (ValueError, TypeError):
         return False  # some are missing
+
+
+def _long_integers(shards: _Shards, names: Sequence[str]) -> set[str]:
+    """The columns with integers that float64 does not hold among the first rows."""
+    import pyarrow.types as types
+
+    asked = [name for name in names if types.is_int64(kind := shards.schema.field(name).type) or types.is_uint64(kind)]
+    first = next(iter(shards.batches(asked, 1024)), None) if asked else None
+    found = {} if first is None else first.to_pydict()
+    return {name for name, values in found.items() if any(abs(value or 0) > LARGEST_INTEGER for value in values)}
 
 
 def _whole_lists(columns: Sequence[str], names: Sequence[str], kinds: Sequence[str]) -> list[str]:

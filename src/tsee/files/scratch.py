@@ -170,12 +170,14 @@ class TextColumn:
 def _is_plain_integer(value: str) -> bool:
     """Whether a text is the same after conversion to an integer and back: the identifier 007 is not."""
     digits = value[1:] if value[:1] == "-" else value
-    return digits.isdecimal() and digits.isascii() and len(digits) < 19 and (digits[0] != "0" or value == "0")
+    if not (digits.isdecimal() and digits.isascii() and len(digits) < 20 and (digits[0] != "0" or value == "0")):
+        return False
+    return len(digits) < 19 or -(2**63) <= int(value) < 2**63
 
 
 def _is_finite_number(value: str) -> bool:
-    if value[:1] == "0" and value.isdecimal() and value != "0":
-        return False  # 007 is a name
+    if value.isdecimal() and (value[0] == "0" < value[1:] or len(value) > 18):
+        return False  # 007 is a name, and so is what neither int64 nor float64 holds
     return is_number(value) and math.isfinite(float(value))
 
 

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from tsee.exceptions import DataFileError, NotAMatrixError
-from tsee.files.columns import OtherColumns, Selection, all_different, name_blanks, named_like_identifier, select
+from tsee.files.columns import OtherColumns, Selection, name_blanks, select
 from tsee.files.errors import check_different, listed, reading
 from tsee.files.fields import decimal_marks, is_integer, is_missing, is_number, mostly_numbers, pointed
+from tsee.files.identifiers import are_identifiers, is_suspect
 from tsee.files.rows import ArrayRows, FileArray, all_finite
 from tsee.files.scratch import NumberSpill, Scratch, TextColumn, TextSpill
 from tsee.files.stamps import Stamp
@@ -57,7 +58,7 @@ def open_text(
             for name, values in zip(file.names, fields, strict=True)
         ]
         suspected = [
-            number and named_like_identifier(name) and all(map(is_integer, values))
+            number and is_suspect(name, values) and all(map(is_integer, values))
             for name, number, values in zip(file.names, numeric, fields, strict=True)
         ]
         chosen = select(file.names, numeric, suspected, path=path, label=label, columns=columns, drop=drop)
@@ -292,15 +293,15 @@ def _parse(
 
 
 def _table(path: Path, file: _PlainFile, chosen: Selection, parsed: _Parsed, label: str | None) -> Table:
-    def different(position: int) -> bool:
+    def identifies(position: int) -> bool:
         column = parsed.texts[position]
-        return column.dtype != np.float64 and all_different(
-            lambda: (column[start : start + 2**16] for start in range(0, len(column), 2**16))
+        return are_identifiers(
+            file.names[position], lambda: (column[start : start + 2**16] for start in range(0, len(column), 2**16))
         )
 
     if file.headless:
         chosen.notes.append(f"There is no header: the columns are called {file.names[0]!r} to {file.names[-1]!r}.")
-    chosen.settle(file.names, different, path)
+    chosen.settle(file.names, identifies, path)
     names = [file.names[position] for position in chosen.features]
     stored = {position: index for index, position in enumerate(parsed.positions)}
     return Table(

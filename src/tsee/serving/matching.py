@@ -70,7 +70,9 @@ def open_for_fit(
     table = open_encoded(path, missing=missing, forced=bool(choices), **named)
     if table is None:
         return options.open(path)
-    return _encoded(table, encoded_file(table, choices, missing))
+    rows = encoded_file(table, choices, missing)
+    table.notes += rows.encoder.notes()
+    return _encoded(table, rows)
 
 
 def _encoded(table: MixedTable, rows: EncodedRows) -> Table:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tsee.files.errors import listed
+from tsee.files.identifiers import kept_aside
 from tsee.files.rows import Rows
 from tsee.tables.encoders import (
     CategoryEncoder,
@@ -26,7 +27,7 @@ from tsee.tables.encoders import (
 )
 from tsee.tables.frames import Frame, as_frame, gaps_of
 from tsee.tables.gaps import GapFiller, learn_gaps
-from tsee.tables.kinds import Choice, kind_of
+from tsee.tables.kinds import Choice, recognized
 from tsee.values import is_list_of, is_number, need
 
 __all__ = ["Column", "EncodedRows", "TableEncoder", "learn_table"]
@@ -148,6 +149,11 @@ class TableEncoder:
         """Where the numbers of each column begin."""
         widths = [column.encoder.width for column in self.columns]
         return [sum(widths[:place]) for place in range(len(widths))]
+
+    def notes(self) -> list[str]:
+        """What the user should know, in sentences: which columns were taken for identifiers."""
+        found = [name for name, why in self.aside.items() if why == "identifier"]
+        return [kept_aside(found)] if found else []
 
     def lines(self) -> list[str]:
         """The columns and what becomes of them, as the lines of a table."""
@@ -271,7 +277,10 @@ def learn_table(frame: Frame, choices: dict[str, Choice] | None = None) -> Table
             f"The 'columns' parameter names {listed(unknown)}, which X does not have: it has {listed(frame.names)}."
         )
     sample = _sample(frame)
-    kinds = {name: choices.get(name, Choice()).kind or _recognized(name, sample[name], frame) for name in frame.names}
+    kinds = {
+        name: choices.get(name, Choice()).kind or recognized(name, sample[name], frame, name not in choices)
+        for name in frame.names
+    }
     as_it_is = not choices and set(kinds.values()) <= {"number", "identifier", "empty"}
     columns, aside = [], {}
     for name, kind in kinds.items():
@@ -301,12 +310,6 @@ def learn_table(frame: Frame, choices: dict[str, Choice] | None = None) -> Table
         for column, spread in zip(columns, spreads, strict=True)
     ]
     return TableEncoder(tuple(finished), tuple(frame.names), frame.named, aside, learn_gaps(np.concatenate(parts, 1)))
-
-
-def _recognized(name: str, values: np.ndarray, frame: Frame) -> str:
-    kind = kind_of(name, values, frame.types.get(name, ""))
-    # A column of an array has no name that says what it is.
-    return "number" if kind == "identifier" and not frame.named else kind
 
 
 def _sample(frame: Frame) -> dict[str, np.ndarray]:

@@ -34,6 +34,8 @@ class Frame:
         What is known of columns beyond their values: "category", "date", "boolean" or "duration", by name.
     named : bool
         Whether the names are names; otherwise they count the columns of an array.
+    exact : callable, optional
+        From two numbers of rows and a name to that column, whose integers are not rounded; ``read`` by default.
     """
 
     def __init__(
@@ -44,12 +46,13 @@ class Frame:
         types: dict[str, str] | None = None,
         *,
         named: bool = True,
+        exact: Callable[[int, int, str], Any] | None = None,
     ) -> None:
         repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise ValueError(f"X has several columns named {listed(repeated)}: rename them so that all names differ.")
         self.names, self.n_rows, self.types, self._read = list(names), int(n_rows), dict(types or {}), read
-        self.named = named
+        self.named, self._exact = named, exact or (lambda start, stop, name: read(start, stop)[name])
 
     def renamed(self, names: Sequence[str]) -> Frame:
         """The same columns by other names, in their order."""
@@ -57,6 +60,13 @@ class Frame:
 
     def block(self, start: int, stop: int) -> dict[str, np.ndarray]:
         return {name: plain_column(values) for name, values in self._read(start, stop).items()}
+
+    def exact(self, start: int, stop: int, name: str) -> np.ndarray:
+        """The values of a column in rows ``start`` to ``stop``, without gaps; integers are not rounded."""
+        values = np.asarray(self._exact(start, stop, name))
+        if values.dtype.kind in "iu":
+            return values
+        return values[np.array([not is_gap(value) for value in values.tolist()], bool)]
 
 
 def is_frame(X: Any) -> bool:
@@ -69,7 +79,7 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> Frame:
     if isinstance(X, Frame):
         return X
     if isinstance(X, MixedTable):
-        return Frame(X.names, len(X), X.read)
+        return Frame(X.names, len(X), X.read, exact=X.exact)
     if isinstance(X, Table):
         return _of_file(X)
     if hasattr(X, "to_pandas") and hasattr(X, "schema"):  # polars, and Arrow tables

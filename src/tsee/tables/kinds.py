@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from tsee.files.columns import named_like_identifier
 from tsee.files.errors import listed
+from tsee.files.fields import LARGEST_INTEGER
+from tsee.files.identifiers import (
+    MIN_ROWS,
+    all_different,
+    are_identifiers,
+    named_like_identifier,
+    named_like_numbering,
+)
+from tsee.tables.frames import Frame
 
 __all__ = [
     "ASIDE_KINDS",
@@ -22,6 +30,7 @@ __all__ = [
     "kind_of",
     "parsed_date",
     "parsed_number",
+    "recognized",
     "tags_of",
     "text_of",
 ]
@@ -34,11 +43,15 @@ ASIDE_KINDS = ("identifier", "empty")
 MANY_WORDS, DISTINCT_SHARE, LONG_WORDS = 50, 0.5, 60
 # A column holds numbers, dates or tags if this share of its values can be read as such.
 MOST = 0.9
+# Rows that are looked at together when all must be different.
+CHECKED_ROWS = 2**16
 # Words are tags if this share of them has one of these marks between them, and tags occur twice in the mean.
 TAGGED_SHARE, TAG_MARKS = 0.3, "|;"
 # Longer words are cut.
 MAX_WORD = 1000
 BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
+# Words that are identifiers by any name: UUIDs, and digests.
+_DIGEST = re.compile(r"\{?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\}?|(0x)?([0-9a-f]{2}){8,64}", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?")
 _OTHER_DATE = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})")
 
@@ -80,16 +93,42 @@ def _choice(name: str, value: Any) -> Choice:
     return Choice(kinds[0] if kinds else None, weight)
 
 
-def kind_of(name: str, values: np.ndarray, known: str = "") -> str:
+def recognized(name: str, values: np.ndarray, frame: Frame, aside: bool = True) -> str:
+    """The kind of a column of a table by a sample of its values; no identifier unless it may be kept ``aside``."""
+    known = frame.types.get(name, "")
+    if aside and frame.named:  # a column of an array has no name that says what it is
+        kind = kind_of(name, values, known, lambda: frame.exact(0, len(values), name))
+        if kind != "identifier" or frame.n_rows <= len(values) or _all_differ(frame, name):
+            return kind
+    return kind_of(None, values, known)
+
+
+def _all_differ(frame: Frame, name: str) -> bool:
+    """Whether the values of all rows are different, not only those of a sample."""
+
+    def parts() -> Iterator[np.ndarray]:
+        for start in range(0, frame.n_rows, CHECKED_ROWS):
+            values = frame.exact(start, min(frame.n_rows, start + CHECKED_ROWS), name)
+            yield np.array([hash(value) for value in values.tolist()]) if values.dtype.kind == "O" else values
+
+    return all_different(parts)
+
+
+def kind_of(
+    name: str | None, values: np.ndarray, known: str = "", exact: Callable[[], np.ndarray] | None = None
+) -> str:
     """The kind of a column by a sample of its values; "identifier" and "empty" are kept aside.
 
     Parameters
     ----------
-    name : str
+    name : str or None
+        If None, it is no identifier.
     values : ndarray
         As in a block of a `Frame`.
     known : str
         "category", "date", "boolean" or "duration" if its type says so.
+    exact : callable, optional
+        Gives the values as `Frame.exact` does, if float64 does not hold them.
     """
     if values.dtype.kind == "f":
         there = values[np.isfinite(values)]
@@ -97,8 +136,9 @@ def kind_of(name: str, values: np.ndarray, known: str = "") -> str:
             return "empty"
         if known in ("category", "boolean"):
             return known
-        unique = len(np.unique(there)) == len(there) > 1 and bool((there % 1 == 0).all())
-        return "identifier" if unique and named_like_identifier(name) else "number"
+        if exact is not None and float(np.abs(there).max()) > LARGEST_INTEGER:
+            there = exact()
+        return "identifier" if _identify(name, there) else "number"
     there = [value for value in values.tolist() if value is not None]
     if not there:
         return "empty"
@@ -110,17 +150,23 @@ def kind_of(name: str, values: np.ndarray, known: str = "") -> str:
         return "boolean"
     if all(isinstance(value, datetime.date | np.datetime64) for value in there):
         return "date"
-    if _share(there, parsed_number) >= MOST:
-        return "number"
-    return _kind_of_words(name, [text_of(value) for value in there])
+    numbers = _share(there, parsed_number)
+    if numbers == 1:
+        return "identifier" if _identify(name, np.array(there, dtype=object)) else "number"
+    words = [text_of(value) for value in there]
+    if _words_identify(name, words):
+        return "identifier"
+    return "number" if numbers >= MOST else _kind_of_words(words)
 
 
-def _kind_of_words(name: str, words: list[str]) -> str:
+def _identify(name: str | None, numbers: np.ndarray) -> bool:
+    return name is not None and len(numbers) > 1 and are_identifiers(name, lambda: [numbers])
+
+
+def _kind_of_words(words: list[str]) -> str:
     distinct = set(words)
     if {word.lower() for word in distinct} <= set(BOOLEANS):
         return "boolean"
-    if len(distinct) == len(words) > 1 and named_like_identifier(name):
-        return "identifier"
     if _share(words, parsed_date) >= MOST:
         return "date"
     tagged = [word for word in words if any(mark in word for mark in TAG_MARKS)]
@@ -131,6 +177,19 @@ def _kind_of_words(name: str, words: list[str]) -> str:
     long = sum(map(len, words)) > LONG_WORDS * len(words)
     many = len(distinct) > MANY_WORDS and len(distinct) > DISTINCT_SHARE * len(words)
     return "text" if many or (long and len(distinct) > 2) else "category"
+
+
+def _words_identify(name: str | None, words: list[str]) -> bool:
+    """Whether words are all different and identify the rows."""
+    if name is None or not len(set(words)) == len(words) > 1:
+        return False
+    if {word.lower() for word in words} <= set(BOOLEANS):
+        return False
+    if named_like_identifier(name) or all(map(_DIGEST.fullmatch, words)):
+        return True
+    if not named_like_numbering(name) or len(words) < MIN_ROWS or _share(words, parsed_date) >= MOST:
+        return False
+    return all(" " not in word and re.search(r"\d", word) is not None for word in words)
 
 
 def _share(values: list[Any], parse: Any) -> float:

@@ -13,13 +13,13 @@ import torch
 
 from tsee.data import blocks
 from tsee.distributed import world_size
-from tsee.exceptions import NotAMatrixError
+from tsee.exceptions import DataWarning, NotAMatrixError, warn
 from tsee.files import Table, open_table
 from tsee.files.errors import listed
 from tsee.files.mixed import MixedTable, has_gaps, open_mixed
 from tsee.tables.encoding import EncodedRows, TableEncoder, learn_table
 from tsee.tables.frames import Frame, as_frame, gaps_of, is_frame, is_gap
-from tsee.tables.kinds import ASIDE_KINDS, Choice, kind_of
+from tsee.tables.kinds import ASIDE_KINDS, Choice, recognized
 
 __all__ = ["encode_new", "encoded_file", "encoded_rows", "open_encoded", "table_of"]
 
@@ -52,9 +52,11 @@ def table_of(X: Any, choices: dict[str, Choice], missing: str) -> EncodedRows | 
             return None
     elif not choices and not isinstance(X, Table) and not _needs_encoders(X, missing):
         return None
-    return (
-        encoded_file(X, choices, missing) if isinstance(X, MixedTable) else encoded_rows(as_frame(X), choices, missing)
-    )
+    file = isinstance(X, MixedTable)
+    rows = encoded_file(X, choices, missing) if file else encoded_rows(as_frame(X), choices, missing)
+    if notes := rows.encoder.notes():
+        warn(" ".join(notes), DataWarning)
+    return rows
 
 
 def encoded_file(table: MixedTable, choices: dict[str, Choice], missing: str) -> EncodedRows:
@@ -142,8 +144,8 @@ def open_encoded(path: str | PathLike[str], *, missing: str = "allow", forced: b
 
 def _is_used(name: str, table: Table) -> bool:
     """Whether a column that is not numeric is more than an identifier."""
-    values = as_frame(table).block(0, min(len(table), 10_000))[name]
-    return kind_of(name, values) not in ASIDE_KINDS
+    frame = as_frame(table)
+    return recognized(name, frame.block(0, min(len(table), 10_000))[name], frame) not in ASIDE_KINDS
 
 
 def _from_tensor(X: torch.Tensor, *, forced: bool) -> np.ndarray | None:
