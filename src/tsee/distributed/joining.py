@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from importlib import import_module
 
 import torch.distributed as dist
 
@@ -30,9 +29,6 @@ def joined_peers() -> Iterator[None]:
     if not several or not dist.is_available() or dist.is_initialized():
         yield
         return
-    # This module keeps the process group that exists when it is imported as a default argument, and with it the group's
-    # threads until exit, which Python does not always survive. torch.compile imports it, so it comes first.
-    import_module("torch.distributed.nn.functional")
     try:
         rendezvous = dist.rendezvous("env://", timeout=timedelta(seconds=JOINING))  # type: ignore[attr-defined]
         store, own_rank, n_processes = next(rendezvous)
