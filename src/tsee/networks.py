@@ -98,7 +98,7 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
-        """Make that layer, in place of one that there is."""
+        """Make that layer, instead of the present one."""
         raise NotImplementedError
 
     def units(self, x: Tensor) -> Tensor:
@@ -215,7 +215,7 @@ class HighOrderNetwork(Network):
         the network learns exactly equation 7. "layer" normalizes the powers and that argument
         within each row. None is the paper's network.
     n_places : int
-        If not 0, the hidden units are so many places, m, and the softmax over them takes the place of the sigmoid.
+        If not 0, the hidden units are so many places, m, and a softmax over them replaces the sigmoid.
     generator : torch.Generator, optional
         Draws the initial weights.
 
@@ -271,7 +271,7 @@ class HighOrderNetwork(Network):
 
 
 class NoNetwork(nn.Module):
-    """In the place of a network, for a map of given distances: there are no features that one could learn from."""
+    """Stands for a network in a map of given distances: there are no features that one could learn from."""
 
     config: ClassVar[dict[str, Any]] = {}
 

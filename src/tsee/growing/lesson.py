@@ -19,7 +19,7 @@ __all__ = ["GrownNeighborhoods", "GrownRows", "Outside", "find_neighbors", "shar
 
 
 class GrownRows:
-    """The inputs of old exemplars, then those of new rows: ``rows[a:b]``.
+    """The inputs of old exemplars, then of new rows: ``rows[a:b]``.
 
     Parameters
     ----------

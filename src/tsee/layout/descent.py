@@ -44,7 +44,7 @@ MOST_PULL = 0.5
 
 @dataclass(frozen=True)
 class Guide:
-    """Another map that takes the place of the large shape.
+    """Another map, used instead of the large shape.
 
     Attributes
     ----------
