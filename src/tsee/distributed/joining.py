@@ -30,6 +30,7 @@ def joined_peers() -> Iterator[None]:
         yield
         return
     try:
+        # torch does not declare these two as parts of its public module, though it documents them.
         rendezvous = dist.rendezvous("env://", timeout=timedelta(seconds=JOINING))  # type: ignore[attr-defined]
         store, own_rank, n_processes = next(rendezvous)
         # After a restart the store still holds addresses from the previous attempt, where nobody answers.
