@@ -10,7 +10,7 @@ import ziamath
 from docutils import nodes
 from sphinx.application import Sphinx
 
-SIZE = 17  # pixels of a letter of height 1, that of the text
+SIZE = 17  # pixels of a letter of height 1, as in the text
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

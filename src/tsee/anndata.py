@@ -218,7 +218,7 @@ def _compare_loadings(adata: Any, chosen: str, known: str) -> None:
     found = _loadings(adata, chosen)
     if found is None:
         warn(
-            f"adata.varm has no loadings of {chosen!r}, so that they could not be compared with those of the model: if "
+            f"adata.varm has no loadings of {chosen!r}, so that they could not be compared with the model's: if "
             f"{chosen!r} comes from another PCA, positions mean nothing; {PROJECT}.",
             DataWarning,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -74,7 +75,7 @@ def new_store(n_rows: int, columns: Columns, seed: int, *, on_disk: bool) -> Sto
     return kind(n_rows, seed)
 
 
-class Store:
+class Store(ABC):
     """Columns of numbers, appended in the order of the rows, and read in random batches.
 
     Many rows are dealt into several buckets, in rounds that give every bucket one row. So a bucket is a fair sample of
@@ -121,15 +122,16 @@ class Store:
                 for rows in wanted:
                     yield Batch(take(rows), epoch)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - memory needs none
         """Release the stored rows."""
 
+    @abstractmethod
     def _put(self, columns: Columns, buckets: Tensor, start: int) -> None:
-        raise NotImplementedError
+        """Store the next rows, of which ``start`` is the first, in their buckets."""
 
+    @abstractmethod
     def _open(self, bucket: int) -> Callable[[Tensor], Columns]:
         """A function that takes rows from a bucket by their numbers in it."""
-        raise NotImplementedError
 
     def _deal(self, n: int) -> Tensor:
         """The buckets of the next n rows."""
@@ -140,8 +142,9 @@ class Store:
         dealt, self._left = torch.cat([self._left, drawn.flatten()]).tensor_split([n])
         return dealt
 
+    @abstractmethod
     def _sizes(self) -> list[int]:
-        raise NotImplementedError
+        """How many rows each bucket has."""
 
 
 class MemoryStore(Store):

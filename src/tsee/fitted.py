@@ -73,7 +73,7 @@ class FittedMap:
     updates : tuple of Update
         What each update did.
     loadings : str or None
-        A checksum of the PCA that made the rows, if it is known: it must have made those of new cells, too.
+        A checksum of the PCA that made the rows, if it is known: it must have made new rows, too.
 
     Examples
     --------

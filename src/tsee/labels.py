@@ -28,7 +28,7 @@ NUMBERS_WIDTH = 0.1
 SPREAD_STEPS, PASSED_ON, SPREAD_NEIGHBORS = 60, 0.9, 15
 # Of more classes, unknown labels stay unknown: each row would need a number for each class.
 MAX_SPREAD_CLASSES = 256
-# Where it finds more of the known labels, a classifier of the inputs takes the place of spreading: the fewest known
+# Where it finds more of the known labels, a classifier of the inputs is used instead of spreading: the fewest known
 # rows per class and the most rows that it learns from, and the most centers of its kernel; the shrinkages and
 # sharpnesses that it chooses from. To judge the spreading, parts of the known labels are hidden in turn, until so many
 # are judged; fewer parts, but two, if spreading takes long, as it does for many rows and classes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -33,7 +34,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 PUBLISHED_DEVIATION = 0.1
 
 
-class Network(nn.Module):
+class Network(nn.Module, ABC):
     r"""Hidden layers and a linear readout: what the two networks share.
 
     The units of the last hidden layer can be places: positions :math:`v_k` on the map, the columns of the readout,
@@ -59,9 +60,9 @@ class Network(nn.Module):
         """How many places the network chooses among; 0 if it does not."""
         return int(self.config.get("n_places", 0))
 
+    @abstractmethod
     def hidden(self, x: Tensor) -> Tensor:
         """The outputs of the last hidden layer; of places, the scores."""
-        raise NotImplementedError
 
     def choose_among(self, places: Tensor, generator: torch.Generator | None = None) -> None:
         """Make places the last hidden layer; the generator draws the weights of their scores.
@@ -93,13 +94,13 @@ class Network(nn.Module):
                 weights.mul_(factor)
 
     @property
+    @abstractmethod
     def scoring(self) -> nn.Linear:
         """The layer that gives places their scores."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _add_places(self, n_places: int, generator: torch.Generator | None) -> None:
-        """Make that layer, in place of one that there is."""
-        raise NotImplementedError
+        """Make that layer, instead of the present one."""
 
     def units(self, x: Tensor) -> Tensor:
         """The outputs of the last hidden layer with all digits, which a position needs."""
@@ -215,7 +216,7 @@ class HighOrderNetwork(Network):
         the network learns exactly equation 7. "layer" normalizes the powers and that argument
         within each row. None is the paper's network.
     n_places : int
-        If not 0, the hidden units are so many places, m, and the softmax over them takes the place of the sigmoid.
+        If not 0, the hidden units are so many places, m, and a softmax over them replaces the sigmoid.
     generator : torch.Generator, optional
         Draws the initial weights.
 
@@ -271,7 +272,7 @@ class HighOrderNetwork(Network):
 
 
 class NoNetwork(nn.Module):
-    """In the place of a network, for a map of given distances: there are no features that one could learn from."""
+    """Stands for a network in a map of given distances: there are no features that one could learn from."""
 
     config: ClassVar[dict[str, Any]] = {}
 

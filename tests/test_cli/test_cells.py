@@ -62,7 +62,7 @@ def test_new_cells_of_another_pca_are_refused(projected, counts, tmp_path):
             "of the old ones (scanpy.tl.ingest), or fit the model of X.\n"
         )
         said = tsee_command("transform", model, tmp_path / "unknown.h5ad", "-o", map_)
-        assert "It has no loadings to compare with those of the model" in said
+        assert "It has no loadings to compare with the model's" in said
     # The model of tsee.anndata reads the same checksum from the file's object.
     with pytest.raises(ValueError, match="another PCA"):
         place(projected(counts[100:], other), tsee.load(tmp_path / "fitted"))

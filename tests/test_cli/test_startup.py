@@ -47,6 +47,20 @@ def test_the_estimators_import_no_statistics_and_no_pandas():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("command", ["fit", "transform"])
+def test_short_commands_import_no_statistics(command, model, tmp_path):
+    """They take a third of the time that torch takes, and only `evaluate` has a use for them."""
+    rows, out = tmp_path / "rows.npy", tmp_path / "out.npy"
+    np.save(rows, np.random.default_rng(0).normal(size=(50, 4)))
+    given = {"fit": ["--max-epochs", "1", "--perplexity", "5"], "transform": [str(model)]}[command]
+    arguments = [command, *given, str(rows), "-o", str(out)]
+    code = f"from tsee.cli import main; main({arguments}, standalone_mode=False)"
+    names = ("scipy.stats", "scipy.spatial", "numpy.f2py", "pandas", "sklearn.metrics")
+    code += f"\nimport sys; print([name for name in {names} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "cg"])
 def test_a_fit_imports_no_compiler_and_no_measures(optimizer):
     """torch's compiler takes as long as all of torch; scikit-learn's measures are for `evaluate`."""

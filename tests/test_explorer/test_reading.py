@@ -127,7 +127,9 @@ def test_filters_by_numbers_and_dates_combine(page_of_kinds, open_page):
     assert page.evaluate("tsee.shown()") == 120
 
 
-def test_a_link_shows_the_same(page_of_kinds, open_page):
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_link_shows_the_same(page_of_kinds, open_page, opened):
+    """In a page that opens with it, and in one that is open already."""
     page = open_page(page_of_kinds)
     assert page.evaluate("tsee.link()") == ""
     page.select_option("#color", label="weight")
@@ -140,27 +142,79 @@ def test_a_link_shows_the_same(page_of_kinds, open_page):
     page.settle()
     page.wait_for_function("location.hash.includes('pin=')")
     other = open_page(page_of_kinds)
-    other.goto("about:blank")  # a change of the fragment alone would not load the page
-    other.goto(page.url)
-    other.wait_for_function("window.tsee")
-    other.settle()
+    follow(other, page.evaluate("location.hash"), opened)
     assert other.evaluate("tsee.link()") == page.evaluate("tsee.link()")
     assert other.evaluate("tsee.selected()") == page.evaluate("tsee.selected()")
     assert other.input_value("#color") == page.input_value("#color")
     assert np.abs(np.array(other.screen(100)) - page.screen(100)).max() < 3
 
 
-@pytest.mark.parametrize(
-    "link", ["at=a,b,c&rows=x&row=9999&color=nothing", "filter=[&only={&pin=:1", "rows=0-99999999"]
-)
-def test_a_link_that_is_wrong_does_no_harm(page_of_kinds, open_page, link):
-    page = open_page(page_of_kinds)
-    page.goto(f"{page.url.split('#')[0]}#{link}")
-    page.reload()
-    page.wait_for_function("window.tsee")
+def follow(page, link, opened=True):
+    """Open a link, which ends with ``link``, in the page as it is or, unless ``opened``, anew."""
+    page.evaluate("link => { location.hash = link }", link)
+    if not opened:
+        page.reload()
+        page.wait_for_function("window.tsee")
     page.settle()
+
+
+def test_a_link_replaces_what_was_shown_and_back_restores_it(page_of_kinds, open_page):
+    page = open_page(page_of_kinds)
+    home = page.screen(100)
+    page.select_option("#color", label="weight")
+    page.select_option("#filter", label="born")
+    page.fill(".filter input >> nth=0", "2020-01-11")
+    page.fill("#search", "bee")
+    page.keyboard.press("Enter")  # selects what is found, and reads it
+    page.click("#pin")
+    page.keyboard.press("+")
+    page.settle()
+    page.wait_for_function("location.hash.includes('pin=')")
+    page.wait_for_function("location.hash.slice(1) === tsee.link()")
+    before = page.evaluate("tsee.link()")
+    entries = page.evaluate("history.length")
+    follow(page, "#only=%5B%22cat%22%5D&row=90")
+    assert page.evaluate("tsee.shown()") == 40
+    assert page.evaluate("tsee.selected()") is None
+    assert page.input_value("#search") == page.inner_text("#pins") == ""
+    assert page.query_selector(".filter") is None
+    assert page.inner_text("#point h2") == "Row 90"
+    page.wait_for_timeout(600)  # longer than the page waits before it writes its address
+    assert page.evaluate("history.length") == entries + 1
+    assert page.evaluate("decodeURIComponent(location.hash)") == '#only=["cat"]&row=90'
+    follow(page, "")
+    assert page.evaluate("[tsee.link(), tsee.shown()]") == ["", 120]
+    assert np.abs(np.array(page.screen(100)) - home).max() < 1
+    page.go_back()
+    page.go_back()
+    page.wait_for_function("before => tsee.link() === before", arg=before)
+    assert not page.errors
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_the_view_of_a_link_is_not_lost_while_the_map_moves(simple, open_page, opened):
+    """The list of the rows opens, for which the map would make room."""
+    page = open_page(simple, reduced_motion="no-preference")
+    follow(page, "rows=0-3&at=5,5,3", opened)
+    page.wait_for_timeout(600)  # longer than the map moves
+    assert page.evaluate("decodeURIComponent(tsee.link())") == "at=5,5,3&rows=0-3"
+
+
+WRONG = ["at=a,b,c&rows=x&row=9999&color=nothing", "filter=[&only={&pin=:1", 'only=[{"toString":1}]&rows=,&row=']
+
+
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize("link", [*WRONG, "rows=0-99999999,0-9,5-"])
+def test_a_link_that_is_wrong_does_no_harm(page_of_kinds, open_page, link, opened):
+    page = open_page(page_of_kinds)
+    follow(page, link, opened)
     assert not page.errors
     assert page.evaluate("tsee.shown()") == 120
+    assert page.evaluate("tsee.selected()") == (list(range(120)) if "0-9" in link else None)
+    assert page.is_hidden("#point")
+    page.click(".names button >> text=cat")
+    page.settle()
+    assert page.evaluate("tsee.shown()") == 40
 
 
 def test_each_island_of_a_category_is_named(page_of_kinds, open_page):

@@ -83,7 +83,7 @@ CONFIGS = {
     "an unknown parameter": (dict(parameters={"a": 1}), "unexpected keyword argument 'a'"),
     "a parameter out of range": (dict(parameters={"perplexity": -1}), "The 'perplexity' parameter of DtSEE must be"),
     "parameters in a list": (dict(parameters=[]), "'parameters' must be named"),
-    "one more entry": (dict(more=1), "its entries are not those of a model"),
+    "one more entry": (dict(more=1), "it must have the entries of a model"),
     "no network": (dict(network=None), "'network' must have a kind"),
     "a network whose kind clears the screen": (dict(network={"kind": "\x1b[2J\na", "config": None}), "kind of the net"),
     "a network without a kind": (dict(network={"kind": 3, "config": {}}), "the kind of the network"),
@@ -246,7 +246,7 @@ MUTATIONS = 50
 
 
 def mutated(rng, value):
-    """Another value in place of ``value``, or near it."""
+    """Another value instead of ``value``, or near it."""
     odd = [None, True, -1, 0, 1, 2**62, 10**30, 1e308, math.nan, math.inf, "", "a", "\ud800", [], [1], {}, {"a": 1}]
     if isinstance(value, dict) and value and rng.random() < 0.8:
         name = str(rng.choice(sorted(value)))

@@ -1,4 +1,4 @@
-"""``-`` in the place of a file: data from standard input, and a map as CSV to standard output."""
+"""``-`` instead of a file: data from standard input, and a map as CSV to standard output."""
 
 from __future__ import annotations
 

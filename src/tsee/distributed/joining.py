@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from importlib import import_module
 
 import torch.distributed as dist
 
@@ -30,10 +29,8 @@ def joined_peers() -> Iterator[None]:
     if not several or not dist.is_available() or dist.is_initialized():
         yield
         return
-    # This module keeps the process group that exists when it is imported as a default argument, and with it the group's
-    # threads until exit, which Python does not always survive. torch.compile imports it, so it comes first.
-    import_module("torch.distributed.nn.functional")
     try:
+        # torch does not declare these two as parts of its public module, though it documents them.
         rendezvous = dist.rendezvous("env://", timeout=timedelta(seconds=JOINING))  # type: ignore[attr-defined]
         store, own_rank, n_processes = next(rendezvous)
         # After a restart the store still holds addresses from the previous attempt, where nobody answers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -56,7 +57,7 @@ __all__ = ["ParametricMap"]
 MAX_TABLE_NUMBERS = 2**28
 
 
-class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator):
+class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator, ABC):
     """A transformer that places rows with a trained network; subclasses name the network and the objective."""
 
     # The smallest number of automatic batches per epoch, unless their sizes would be out of bounds.
@@ -84,8 +85,9 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
 
+    @abstractmethod
     def _make_network(self, n_inputs: int, generator: torch.Generator) -> nn.Module:
-        raise NotImplementedError
+        """The network before its training."""
 
     def _n_seen(self, n_inputs: int) -> int:
         """How many numbers of a row the network is trained on."""
@@ -107,6 +109,7 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator):
         """The exemplars from which the network of this process learns, if it learns from nothing else."""
         return None
 
+    @abstractmethod
     def _make_objective(
         self,
         exemplars: Exemplars | None,
@@ -115,7 +118,7 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator):
         labels: Labels | None,
         learners: Tensor | None = None,
     ) -> Objective:
-        raise NotImplementedError
+        """The loss, and what it needs of the rows."""
 
     def _guide(self, rows: Any, names: tuple[str, ...] | None, exemplars: Exemplars | None) -> Guide | None:
         """Where exemplars are on the map that this one starts from, if there is one."""

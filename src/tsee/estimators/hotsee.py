@@ -81,7 +81,7 @@ default="euclidean"
         that were held out: labels of ``fit`` part its own rows even if they mean nothing. Only for points, and not for
         the "full" contrast.
     start : path, fitted estimator, FittedMap or None, default=None
-        Another map, of last month or of another donor, that takes the place of the large shape: rows start
+        Another map, of last month or of another donor, used instead of the large shape: rows start
         where they would be placed on it and are drawn there, with a ``global_weight`` of at least 0.75, except
         for rows that are new to it. Both maps then lie alike. Features are matched by name; what is missing is
         said. The fitted model does not need it.

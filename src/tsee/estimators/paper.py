@@ -5,6 +5,8 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, Self
 
+from tsee.scikit import BaseEstimator
+
 __all__ = ["PAPER", "PaperSettings"]
 
 # What the paper says, and after it what it leaves open. An estimator takes the ones that it has a parameter for.
@@ -37,7 +39,7 @@ PAPER: dict[str, Any] = {
 FEW_EXEMPLARS, SMALL_BATCH = 1000, 100
 
 
-class PaperSettings:
+class PaperSettings(BaseEstimator):
     """Estimators that can be made with the paper's settings."""
 
     @classmethod
@@ -81,7 +83,7 @@ class PaperSettings:
         >>> HotSNE.paper(perplexity=10, random_state=0).batch_size
         1000
         """
-        names = cls._get_param_names()  # type: ignore[attr-defined]
+        names = cls._get_param_names()
         settings = {name: value for name, value in PAPER.items() if name in names}
         few = parameters.get("n_exemplars")
         if isinstance(few, Integral) and few < FEW_EXEMPLARS:

@@ -195,7 +195,7 @@ PARAMETERS: dict[str, Parameter] = {
         _or_none(
             lambda value: isinstance(value, str | PathLike) or hasattr(value, "transform") or hasattr(value, "place")
         ),
-        "Another map, of last month or of another donor, that takes the place of the large shape: rows start where "
+        "Another map, of last month or of another donor, used instead of the large shape: rows start where "
         "they would be placed on it and are drawn there, with a ``global_weight`` of at least 0.75, except for rows "
         "that are new to it. Both maps then lie alike. Features are matched by name; what is missing is said. The "
         "fitted model does not need it.",

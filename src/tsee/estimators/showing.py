@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tsee.scikit import check_is_fitted
+from tsee.scikit import BaseEstimator, check_is_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Shown"]
 
 
-class Shown:
+class Shown(BaseEstimator):
     """What a fitted estimator shows of its map."""
 
     def to_html(
@@ -215,11 +215,11 @@ class Shown:
         return f'<img src="data:image/png;base64,{source}" alt="The map" style="width: {size["width"] * 2 // 3}px">'
 
     def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + self._picture()  # type: ignore[misc]
+        return str(super()._repr_html_inner()) + self._picture()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         """scikit-learn's diagram of the estimator and, once it is fitted, its map."""
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
             bundle["text/html"] += self._picture()
         return bundle

@@ -80,7 +80,7 @@ class _Newcomers:
 
     @property
     def own_neighbors(self) -> Affinities:
-        """Those of the new rows only."""
+        """The neighbors of the new rows only."""
         first = len(self.neighbors.indices) - len(self.numbers)
         return Affinities(self.neighbors.indices[first:], self.neighbors.probabilities[first:])
 

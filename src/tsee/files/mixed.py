@@ -44,7 +44,7 @@ class Content(Protocol):
     def read(self, start: int, stop: int, names: Sequence[str], plain: Sequence[str] = ()) -> dict[str, np.ndarray]:
         """Rows ``start`` to ``stop`` of columns: float64 with NaN if it is of numbers, or else objects with None.
 
-        Those of ``plain`` are objects, too.
+        The columns ``plain`` are objects, too.
         """
         ...
 
@@ -72,7 +72,7 @@ class _NoRows(Rows):
 
 
 class MixedTable(Table):
-    """A table of columns as they are: ``content`` reads those of ``names``; the label is not among them.
+    """A table of columns as they are: ``content`` reads the columns ``names``; the label is not among them.
 
     ``refused`` says why the file is not a matrix of numbers, if it was tried as one.
     """
@@ -162,7 +162,7 @@ def open_mixed(
     ----------
     path : path
     label, columns, drop, key
-        As those of `open_table`; ``columns`` are all that are kept.
+        As in `open_table`; ``columns`` are all that are kept.
     """
     kind, files = _kind(path)
     if kind not in ("text", "parquet") or key is not None:
@@ -214,7 +214,7 @@ class _Seen:
 
     @property
     def has_commas(self) -> bool:
-        """Whether most are numbers, so that the commas in them mark decimals, if those of the file do."""
+        """Whether most are numbers, so that the commas in them mark decimals, if the file's commas do."""
         return self.n_numbers > 0 and 2 * self.n_numbers > self.n_fields - self.n_missing
 
 

@@ -83,7 +83,7 @@ class Rows:
         return f"<{self.shape[0]} rows of {self.shape[1]} {self.dtype} features in {self.source!r}>"
 
     def _read(self, start: int, stop: int) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError  # of a subclass that has a __getitem__ of its own
 
     def _check_finite(self, block: Any, start: int) -> None:
         found = first_not_finite(block)

@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -193,7 +194,7 @@ class MapWriter:
             raise unwritable("The map", self.path, error) from error
 
 
-class _Sink:
+class _Sink(ABC):
     """An unfinished file of one format."""
 
     def __init__(self, path: Path, name: Path, columns: list[str], dtype: Any, table: Table | None):
@@ -204,11 +205,13 @@ class _Sink:
         """Names that no other column can have."""
         return columns
 
+    @abstractmethod
     def write(self, kept: Mapping[str, np.ndarray], positions: np.ndarray) -> None:
-        raise NotImplementedError
+        """Write the kept columns and the positions of the next rows."""
 
+    @abstractmethod
     def close(self) -> None:
-        raise NotImplementedError
+        """Finish the file."""
 
 
 class _TextSink(_Sink):
@@ -247,14 +250,8 @@ class _NpySink(_Sink):
 
     def _write_header(self) -> None:
         # numpy leaves room in the header for the number of rows to grow.
-        np.lib.format.write_array_header_1_0(
-            self._file,
-            {
-                "descr": np.lib.format.dtype_to_descr(np.dtype(self.dtype)),
-                "fortran_order": False,
-                "shape": (self._rows, len(self.columns)),
-            },
-        )
+        kind = {"descr": np.lib.format.dtype_to_descr(np.dtype(self.dtype)), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(self._file, {**kind, "shape": (self._rows, len(self.columns))})
 
     def write(self, kept: Mapping[str, np.ndarray], positions: np.ndarray) -> None:
         self._file.write(np.ascontiguousarray(positions, dtype=self.dtype).data)

@@ -40,8 +40,8 @@ def forget_rows(fitted: FittedMap, forget: int | np.ndarray | None, least: int) 
     ----------
     fitted : FittedMap
     forget : int, ndarray of int or None
-        As `check_forget` returns it. Versions of this age and older leave: those of the last update, or of ``fit``
-        if there was none, have age 1.
+        As `check_forget` returns it. Versions of this age and older leave. The last update, or ``fit`` if there was
+        none, has age 1.
     least : int
         The exemplars that must be left.
     """

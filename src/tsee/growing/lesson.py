@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
@@ -19,7 +21,7 @@ __all__ = ["GrownNeighborhoods", "GrownRows", "Outside", "find_neighbors", "shar
 
 
 class GrownRows:
-    """The inputs of old exemplars, then those of new rows: ``rows[a:b]``.
+    """The inputs of old exemplars, then of new rows: ``rows[a:b]``.
 
     Parameters
     ----------
@@ -61,9 +63,9 @@ class Outside:
     preprocessing : Preprocessing
     """
 
-    def __init__(self, X: object, preprocessing: Preprocessing) -> None:
+    def __init__(self, X: Any, preprocessing: Preprocessing) -> None:
         self._X, self._preprocessing = X, preprocessing
-        self.shape = (int(X.shape[0]), 1)  # type: ignore[attr-defined]
+        self.shape = (int(X.shape[0]), 1)
 
     def __getitem__(self, rows: slice) -> Tensor:
         block = dense(self._X, rows)

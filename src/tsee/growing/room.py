@@ -76,7 +76,7 @@ def _part(neighbors: Affinities, rows: Tensor) -> Affinities:
 def _among_known(
     positions: Tensor, known: Tensor, inputs: Tensor, neighbors: Affinities, exemplars: Exemplars
 ) -> Tensor:
-    """Where the attraction of rows to those of their neighbors that have a position is least."""
+    """Where the attraction of rows to their neighbors with a position is least."""
     weights = neighbors.probabilities.masked_fill(~known[neighbors.indices], 0)
     weights, order = weights.topk(min(NEAREST, weights.shape[1]), dim=1)
     indices, totals = neighbors.indices.gather(1, order), weights.sum(1, keepdim=True)

@@ -12,6 +12,7 @@ over all pairs, the repulsion, and the pull, in which s counts as a constant.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -44,7 +45,7 @@ MOST_PULL = 0.5
 
 @dataclass(frozen=True)
 class Guide:
-    """Another map that takes the place of the large shape.
+    """Another map, used instead of the large shape.
 
     Attributes
     ----------
@@ -75,7 +76,7 @@ class Guide:
         return ((here - middle) @ (left @ right) * scale.clamp(0.5, 2) + anchor).float()
 
 
-class Movement:
+class Movement(ABC):
     """Positions on their way down, step by step: what `lay_out` needs of them, and what it takes to continue.
 
     Attributes
@@ -97,13 +98,13 @@ class Movement:
     gains: Tensor
     repulsion: Repulsion
 
+    @abstractmethod
     def step(self) -> None:
         """Take one step. A collective, unless this process works alone."""
-        raise NotImplementedError
 
+    @abstractmethod
     def found(self) -> Tensor:
         """The positions as they shall lie, of shape (n, h)."""
-        raise NotImplementedError
 
     def state(self) -> dict[str, Tensor]:
         """What it takes to continue, the same on all processes. A collective."""

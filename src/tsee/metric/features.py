@@ -6,6 +6,7 @@ same, to the last bit, however many others are computed with it, and equal rows 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +18,7 @@ from tsee.metric.protocol import Prepared
 __all__ = ["Hamming", "Jaccard", "Manhattan"]
 
 
-class _OfFeatures:
+class _OfFeatures(ABC):
     """What the metrics of features share; a subclass has ``lengths_of``."""
 
     def origin(self, rows: Tensor) -> None:
@@ -26,9 +27,9 @@ class _OfFeatures:
     def prepare(self, rows: Tensor, origin: Tensor | None = None) -> Prepared:
         return Prepared(rows, rows.new_zeros(len(rows)))
 
+    @abstractmethod
     def lengths_of(self, queries: Prepared, candidates: Prepared) -> Tensor:
         """The distances of all candidates from all queries, not squared: (n, z)."""
-        raise NotImplementedError
 
     def distances(self, queries: Prepared, candidates: Prepared) -> Tensor:
         return self.lengths_of(queries, candidates).square_()

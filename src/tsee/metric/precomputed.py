@@ -55,7 +55,7 @@ def check_square(shape: tuple[int, ...], *, sparse: bool) -> None:
     """Refuse data of ``fit`` that cannot be all distances of all rows."""
     if sparse:
         raise ValueError(
-            "X is sparse, but metric='precomputed' takes all distances, those of far rows too: pass a dense matrix, or "
+            "X is sparse, but metric='precomputed' takes all distances, also between far rows: pass a dense matrix, or "
             "the rows themselves as X and the sparse distances as fit(X, neighbors=...)."
         )
     if shape[0] != shape[1]:

@@ -24,7 +24,7 @@ def pairwise_loss(Y: Tensor, P: Tensor, negative_entropy: Tensor | None = None) 
     Parameters
     ----------
     Y : Tensor of shape (n, h)
-        The positions of the batch on the map; of several processes, each gives those of its own rows.
+        The positions of the batch on the map; with several processes, each gives the positions of its own rows.
     P : Tensor of shape (n, n)
         Joint probabilities, zero on the diagonal, summing to 1 (equation 3); the lines of the process's own rows.
     negative_entropy : Tensor of shape (), optional

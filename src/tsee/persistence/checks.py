@@ -51,7 +51,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 def check_model(config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Raise ValueError, with a short reason, if a configuration and tensors are not a whole model."""
-    need(set(config) - {"table"} | LATER_KEYS == KEYS, "its entries are not those of a model")
+    need(set(config) - {"table"} | LATER_KEYS == KEYS, "it must have the entries of a model")
     need(is_text(config["tsee_version"]), "'tsee_version' must be text")
     need(isinstance(config["parameters"], dict), "'parameters' must be named")
     method = config["method"]

@@ -144,7 +144,7 @@ def _compare_loadings(table: Table, known: str, key: str | None) -> None:
     """Refuse the features of another PCA; a note says so if that could not be seen."""
     if table.loadings is None:
         table.notes.append(
-            "It has no loadings to compare with those of the model: if its features come from another PCA, positions "
+            "It has no loadings to compare with the model's: if its features come from another PCA, positions "
             f"mean nothing; {PROJECT}."
         )
     elif table.loadings != known:

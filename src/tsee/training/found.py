@@ -40,7 +40,7 @@ def laid_out(fitted: FittedMap, positions: Tensor, *, complete: bool, n_held: in
 
 
 def same_for_equal(inputs: Tensor, positions: Tensor, n_held: int = 0) -> Tensor:
-    """Positions in which equal inputs share the mean of their positions, or of those of them that are held.
+    """Positions in which equal inputs share the mean of their positions, or of their held ones.
 
     The first ``n_held`` are held. Equal ones among them share a position already.
     """

@@ -167,7 +167,7 @@ class Stage(Protocol):
 
 
 class Laying:
-    """A stage that lays exemplars out: its state is that of a layout."""
+    """A stage that lays exemplars out: its state is a layout's."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class LayOut(Laying):
     exaggeration : float
         The factor on the attraction at the end.
     guide : Guide or None
-        Another map that takes the place of the large shape.
+        Another map, used instead of the large shape.
     """
 
     objective: Sampled

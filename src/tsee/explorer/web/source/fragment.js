@@ -17,21 +17,43 @@ export function rangesOf(rows) {
   return parts.join(',');
 }
 
+// Rows as a part of a link, or null if they are too many.
+function linked(rows) {
+  const text = rangesOf(rows);
+  return text.length <= MAX_LETTERS ? text : null;
+}
+
 export function rowsOf(text, n) {
-  const rows = [];
+  const there = new Uint8Array(n);
   for (const part of text.split(',')) {
-    const [from, to = from] = part.split('-').map(Number);
-    if (!Number.isInteger(from) || !Number.isInteger(to)) continue;
-    for (let row = Math.max(0, from); row <= Math.min(to, n - 1); row++) rows.push(row);
+    const [, from, to = from] = /^(\d+)(?:-(\d+))?$/.exec(part) ?? [];
+    if (from) there.fill(1, Number(from), Number(to) + 1);
   }
+  const rows = [];
+  there.forEach((known, row) => known && rows.push(row));
   return rows;
 }
+
+// A list in JSON, or null.
+function listOf(text) {
+  try {
+    const list = JSON.parse(text);
+    return Array.isArray(list) ? list : null;
+  } catch {
+    return null;
+  }
+}
+
+// The words and numbers of a list, as words.
+const wordsOf = (list) => list && list.filter((word) => typeof word !== 'object').map(String);
 
 export class Fragment {
   constructor(page) {
     this.page = page;
     this.ready = false;
     this.write = later(250, () => this.ready && this.put());
+    // A link that is pasted into the open page, or a step back to one. What the page itself writes is no such event.
+    addEventListener('hashchange', ({ newURL }) => this.take(new URL(newURL).hash));
   }
 
   text() {
@@ -42,19 +64,19 @@ export class Fragment {
       const [x, y] = scene.toMap(...scene.fromScreen(scene.width / 2, scene.height / 2));
       parts.set('at', [x, y, scene.span].map((value) => Number(value.toPrecision(5))).join(','));
     }
-    if (page.column && page.column !== page.colorable[0]) parts.set('color', page.column.name);
+    if (page.column && page.column !== page.first) parts.set('color', page.column.name);
     if (page.versions?.one) parts.set('version', page.versions.state);
     if (page.legend.filters) parts.set('only', JSON.stringify(page.legend.state));
     for (const { column, legend } of page.filters.chosen) parts.append('filter', JSON.stringify([column.name, legend.filters ? legend.state : null]));
     if (page.field?.value.trim()) parts.set('find', page.field.value.trim());
     if (page.details.row >= 0) parts.set('row', String(page.details.row));
     if (page.selected) {
-      const rows = rangesOf(page.selected);
-      if (rows.length <= MAX_LETTERS) parts.set('rows', rows);
+      const rows = linked(page.selected);
+      if (rows) parts.set('rows', rows);
     }
     for (const { name, rows } of page.pins) {
-      const text = rangesOf(rows);
-      if (text.length <= MAX_LETTERS) parts.append('pin', `${name}:${text}`);
+      const text = linked(rows);
+      if (text) parts.append('pin', `${name}:${text}`);
     }
     return parts.toString();
   }
@@ -68,42 +90,44 @@ export class Fragment {
     }
   }
 
-  // Restores what a link says. Parts that do not fit the page are left out.
-  async take() {
+  // Shows what a link says and nothing else, except pins too long for a link. Parts that do not fit the page are left out.
+  async take(hash) {
     const { page } = this;
-    const parts = new URLSearchParams(location.hash.slice(1));
+    const parts = new URLSearchParams(hash.slice(1));
     const n = page.data.rows;
-    const named = (name) => page.colorable.find((column) => column.name === name);
-    const read = (text) => {
-      try {
-        return JSON.parse(text);
-      } catch {
-        return null;
-      }
-    };
-    if (named(parts.get('color'))) page.colorBy(page.colorable.indexOf(named(parts.get('color'))));
-    if (page.versions && parts.has('version')) page.versions.state = parts.get('version');
-    if (Array.isArray(read(parts.get('only')))) page.legend.state = read(parts.get('only')).map(String);
-    for (const filter of parts.getAll('filter').map(read)) {
-      const column = Array.isArray(filter) && page.filters.columns.find((other) => other.name === filter[0]);
-      if (column && !page.filters.chosen.some((other) => other.column === column)) page.filters.add(column, Array.isArray(filter[1]) ? filter[1].map(String) : null);
+    this.taken = parts;
+    this.ready = false;
+    const color = page.colorable.find((column) => column.name === parts.get('color')) ?? page.first;
+    if (color !== page.column) page.colorBy(page.colorable.indexOf(color));
+    if (page.versions) page.versions.state = parts.get('version');
+    page.legend.state = wordsOf(listOf(parts.get('only')));
+    page.filters.clear();
+    for (const filter of parts.getAll('filter').map(listOf)) {
+      const column = filter && page.filters.columns.find((other) => other.name === filter[0]);
+      if (column && !page.filters.chosen.some((other) => other.column === column)) page.filters.add(column, Array.isArray(filter[1]) ? wordsOf(filter[1]) : null);
     }
+    page.pins = page.pins.filter((pin) => !linked(pin.rows));
     for (const pin of parts.getAll('pin')) {
       const at = pin.lastIndexOf(':');
       const rows = rowsOf(pin.slice(at + 1), n);
       if (at > 0 && rows.length) page.pins.push({ name: pin.slice(0, at), rows });
     }
     page.sayPins();
-    if (parts.get('find') && page.field) {
-      page.field.value = parts.get('find');
-      page.search(page.field.value);
+    const find = parts.get('find') ?? '';
+    if (page.field && page.field.value !== find) {
+      page.field.value = find;
+      page.search(find);
     }
-    if (parts.get('rows')) page.select(rowsOf(parts.get('rows'), n));
-    const row = parts.has('row') ? Number(parts.get('row')) : -1;
-    if (Number.isInteger(row) && row >= 0 && row < n) page.open(row, false);
+    const rows = rowsOf(parts.get('rows') ?? '', n);
+    if (rows.length || page.selected) page.select(rows);
+    const [row] = rowsOf(parts.get('row') ?? '', n);
+    if (row !== undefined) page.open(row, false);
+    else page.details.close();
     await page.update();
-    const [x, y, span] = (parts.get('at') || '').split(',').map(Number);
+    if (this.taken !== parts) return; // another link came in the meantime
+    const [x, y, span] = (parts.get('at') ?? '').split(',').map(Number);
     if ([x, y, span].every(Number.isFinite) && span > 0) await page.scene.lookFrom(x, y, span);
+    else if (!page.atHome) await page.scene.look();
     this.ready = true;
   }
 }

@@ -57,7 +57,7 @@ export class Legend {
     return codes;
   }
 
-  // What is chosen, in words, and the choice that such words were made from.
+  // What is chosen, in words, and the choice that such words were made from; null for no choice.
   get state() {
     const { column, only, range } = this;
     if (only.size) return [...only].map((code) => (code < column.names.length ? column.names[code] : ''));
@@ -66,13 +66,16 @@ export class Legend {
 
   set state(chosen) {
     const { column } = this;
-    if (!column || !chosen) return;
-    if (column.kind === 'category') {
+    if (!column || (!chosen && !this.filters)) return;
+    this.only.clear();
+    this.range = null;
+    if (chosen && column.kind === 'category') {
       const codes = chosen.map((name) => (name === '' ? column.names.length : column.names.indexOf(name)));
       this.only = new Set(codes.filter((code) => code >= 0));
-    } else {
+    } else if (chosen) {
       const [low, high] = chosen.map((value) => (value === '' ? NaN : Number(value)));
-      this.range = [Number.isNaN(low) ? -Infinity : low, Number.isNaN(high) ? Infinity : high];
+      const known = [Number.isFinite(low) ? low : -Infinity, Number.isFinite(high) ? high : Infinity];
+      if (known.some(Number.isFinite)) this.range = known;
     }
     this.show(column, this.theme);
   }

@@ -32,7 +32,8 @@ export class Page {
     this.columns = columnsOf(data);
     this.colorable = [...this.columns.filter((column) => column.kind !== 'text'), ...trustColumns(data)];
     const own = this.colorable.filter((column) => !column.own);
-    this.column = own.find((column) => column.name === data.color) || own[0] || null;
+    this.first = own.find((column) => column.name === data.color) || own[0] || null; // colors the points unless a link says otherwise
+    this.column = this.first;
     this.tell = () => {}; // the notebook that the page is in
     this.selected = null; // row numbers, or null
     this.found = null; // 1 for rows that the search found, or null
@@ -80,7 +81,7 @@ export class Page {
     this.setTheme(this.theme);
     this.inset();
     this.scene.look(undefined, false);
-    await this.fragment.take(); // draws the points
+    await this.fragment.take(location.hash); // draws the points
     document.body.classList.add('ready');
     $('loading').remove();
   }
@@ -199,11 +200,10 @@ export class Page {
   }
 
   colorBy(index) {
-    if (!this.colorable[index]) return;
-    this.column = this.colorable[index];
+    this.column = this.colorable[index] ?? null;
     this.chooser.value = String(index);
     this.legend.show(this.column, this.theme);
-    if (!this.column.own) this.tell({ color: this.column.name });
+    if (this.column && !this.column.own) this.tell({ color: this.column.name });
     this.reread();
     this.update();
   }

@@ -242,7 +242,8 @@ export class Scene {
     const wanted = ((2 * span) / this.extent) * Math.max(1, this.height / this.width);
     const height = Math.min(whole / MIN_ZOOM, Math.max(whole / MAX_ZOOM, wanted));
     const width = (height * this.width) / this.height;
-    return this.plot.zoomToArea({ x: left - width / 2, y: top - height / 2, width, height });
+    // A transition, if a short one, replaces one under way, which would otherwise go on to its own end.
+    return this.plot.zoomToArea({ x: left - width / 2, y: top - height / 2, width, height }, { transition: true, transitionDuration: 1 });
   }
 
   // Moves a row to the middle of a part of the screen.

@@ -61,9 +61,8 @@ export class Versions {
 
   set state(name) {
     const at = this.names.indexOf(name);
-    if (at < 0) return;
-    this.at = at;
-    this.input.value = String(at);
+    this.at = at < 0 ? this.names.length : at;
+    this.input.value = String(this.at);
     this.say();
   }
 
