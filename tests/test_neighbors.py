@@ -257,6 +257,21 @@ def test_a_rough_search_is_of_fewer_cells_and_misses_little(monkeypatch):
     torch.testing.assert_close(pickle.loads(pickle.dumps(index.roughly)).query(queries, 15), index.query(queries, 15))
 
 
+def test_a_rough_search_serves_rows_between_small_clusters_too(monkeypatch):
+    """A sample of the candidates lies within cells: one or two of them would be enough for it."""
+    monkeypatch.setattr(cells, "MOST_BY_SHARE", 70)
+    generator = torch.Generator().manual_seed(0)
+    centers = 6 * torch.randn(1000, 20, generator=generator)
+    own = (1.5 * torch.randn(1000, generator=generator)).exp().multinomial(20_000, True, generator=generator)
+    X = centers[own] + torch.randn(20_000, 20, generator=generator)
+    between = (centers[:500] + centers[500:]) / 2
+    index = CellIndex(X)
+    expected, _ = nearest(between, X, 1)
+    rough, thorough = (share_found(nearest(between, of, 1)[0], expected) for of in (index.roughly, index))
+    assert index.n_roughly < index.n_searched
+    assert rough > thorough - 0.15
+
+
 def test_few_cells_and_no_cells_are_searched_as_thoroughly_for_positions(clustered):
     for index in (CellIndex(clustered), ExactIndex(clustered)):
         assert index.roughly is index

@@ -29,7 +29,8 @@ MOST_IN_CELLS = CELL_ROWS // 2
 # that spares more than this share of it.
 MOST_BY_SHARE, GROWTH, SPARED = 256, 1.5, 0.1
 RECALL_SAMPLE, RECALL_NEIGHBORS, LEAST_RECALL = 256, 15, 0.96
-# The share that is enough where neighbors are only averaged.
+# The share that is enough where neighbors are only averaged, but never fewer than half of these cells are searched: the
+# sample says little of rows between clusters, or in rare ones.
 ROUGH_RECALL = 0.9
 RECALL_BLOCK = 2**14
 # Members of a cell are stored in chunks of this many. The last chunk is padded.
@@ -125,7 +126,7 @@ class CellIndex(ProductIndex):
             too_few, enough = enough, min(len(self.centers), int(GROWTH * enough))
         if too_few:
             enough = fewest(LEAST_RECALL, too_few, enough)
-        self.n_roughly = fewest(ROUGH_RECALL, 0, enough)
+        self.n_roughly = fewest(ROUGH_RECALL, enough // 2, enough)
         self.recall = recall(enough)
 
     @property
