@@ -10,6 +10,7 @@ import torch
 from tsee.neighbors import CellIndex, ExactIndex, Index, build_index, cells, exact
 from tsee.neighbors import index as index_module
 from tsee.neighbors.cells import MIN_CANDIDATES
+from tsee.neighbors.smallest import Scratch
 from tsee.neighbors.traced import Cells, TracedIndex
 
 
@@ -130,6 +131,22 @@ def test_what_cells_find_does_not_hang_on_the_other_rows(clustered):
         again, same = nearest(queries[:few], searched, 15, exclude=own[:few])
         assert torch.equal(again, others[:few])
         assert torch.equal(same, farther[:few])
+
+
+@pytest.mark.parametrize("roughly", [False, True])
+def test_what_cells_find_in_far_clusters_does_not_hang_on_the_other_rows(roughly, monkeypatch):
+    """Products in float32 cannot order rows this far from their mean, and round differently for few rows."""
+    monkeypatch.setattr(cells, "MOST_BY_SHARE", 20)
+    generator = torch.Generator().manual_seed(0)
+    sides = 80 * (2 * torch.randint(2, (12_600, 1), generator=generator) - 1)
+    rows, queries = (torch.randn(12_600, 16, generator=generator) + sides).split([12_000, 600])
+    index = CellIndex(rows).roughly if roughly else CellIndex(rows)
+    _, _, certain = index._nearest_by_products(queries, 15, None, Scratch())
+    assert 0 < certain.sum() < len(queries)
+    indices, distances = nearest(queries, index, 15)
+    parts = [nearest(part, index, 15) for part in queries.split(3)]
+    for whole, part in zip((indices, distances), zip(*parts, strict=True), strict=True):
+        assert torch.equal(whole, torch.cat(part))
 
 
 def test_several_threads_find_what_one_finds(clustered):

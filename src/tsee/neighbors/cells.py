@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 from tsee.data import apply_padded, blocks_in_cache
 from tsee.metric import Metric, Prepared, ProductMetric, euclidean, shifted
 from tsee.neighbors.exact import ExactIndex
-from tsee.neighbors.index import SMALL_BATCH, Index, ProductIndex, part_of
+from tsee.neighbors.index import MARGIN, SMALL_BATCH, Index, ProductIndex, part_of
 from tsee.neighbors.scanned import ScannedIndex
 from tsee.neighbors.smallest import Scratch, columns_of_smallest
 
@@ -167,9 +167,7 @@ class CellIndex(ProductIndex):
     def smallest_scores(
         self, queries: Tensor, k: int, exclude: Tensor | None, scratch: Scratch
     ) -> tuple[Tensor, Tensor]:
-        # Padded: the cells of a query must not depend on how many other queries there are.
-        center_scores = apply_padded(lambda rows: rows @ self.centers.T, queries)
-        cells = columns_of_smallest(center_scores, self.n_searched)  # (n, searched)
+        cells = self._nearest_cells(queries)
         if len(queries) < SMALL_BATCH:
             return self._one_by_one(queries, cells, k, exclude)
         lengths = self.n_chunks[cells]
@@ -202,15 +200,48 @@ class CellIndex(ProductIndex):
             found = found.gather(1, kept)
         return score, found
 
+    def _nearest_cells(self, queries: Tensor) -> Tensor:
+        """The cells that are searched for queries, given by their factors, of shape (n, searched)."""
+        # Padded: the cells of a query must not depend on how many other queries there are.
+        return columns_of_smallest(apply_padded(lambda rows: rows @ self.centers.T, queries), self.n_searched)
+
+    def _chunks(self, cells: Tensor) -> Tensor:
+        """The chunks of some cells, one cell after the other."""
+        lengths = self.n_chunks.index_select(0, cells)
+        begins = self.first.index_select(0, cells) - lengths.cumsum(0) + lengths
+        chunks = torch.repeat_interleave(begins, lengths)
+        return chunks + torch.arange(len(chunks))
+
+    def _nearest_precisely(self, block: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The k nearest in the cells of each query and their distances; of all candidates if its cells hold too few.
+
+        The same candidates as in float32: whether rounding sends a query here depends on the other queries of its block.
+        """
+        queries = self.metric.query_factors(self.metric.prepare(block, self.factors.origin))
+        wanted = min(k + MARGIN, len(self.rows))
+        found, distances = [], []
+        for i, cells in enumerate(self._nearest_cells(queries)):
+            query, excluded = block[i : i + 1], None if exclude is None else exclude[i : i + 1]
+            members = self.members.view(-1, CHUNK).index_select(0, self._chunks(cells)).flatten()
+            members = members[members >= 0].sort().values
+            own = members == (-1 if excluded is None else excluded)
+            if len(members) - int(own.any()) < wanted:
+                numbers, squared = super()._nearest_precisely(query, k, excluded)
+            else:
+                among = ExactIndex(self.rows.index_select(0, members), self.metric)
+                place = own.int().argmax()[None] if own.any() else None
+                numbers, squared = among._nearest_precisely(query, k, place)
+                numbers = members[numbers]
+            found.append(numbers)
+            distances.append(squared)
+        return torch.cat(found), torch.cat(distances)
+
     def _one_by_one(self, queries: Tensor, cells: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
         """What `smallest_scores` returns, by one product per query with all the members of its cells."""
         width = self.factors.table.shape[1]
         scores, found = [], []
         for i, own in enumerate(cells):
-            lengths = self.n_chunks.index_select(0, own)
-            begins = self.first.index_select(0, own) - lengths.cumsum(0) + lengths
-            chunks = torch.repeat_interleave(begins, lengths)
-            chunks += torch.arange(len(chunks))
+            chunks = self._chunks(own)
             score = self.factors.table.view(-1, CHUNK * width).index_select(0, chunks).view(-1, width).mv(queries[i])
             members = self.members.view(-1, CHUNK).index_select(0, chunks).flatten()
             if exclude is not None:

@@ -226,7 +226,8 @@ class ProductIndex(Index):
         """The k nearest and their distances. If more tie than are wanted, the first of them are taken.
 
         They are found in float64 and then put in order as all others are: the result of a query does not depend on
-        whether rounding, or another query of its block, sent it here.
+        whether rounding, or another query of its block, sent it here. For this an index that searches a part of the
+        candidates must search the same part here.
         """
         candidates = self._precise_factors
         wanted = min(k + MARGIN, len(self.rows))

@@ -91,12 +91,10 @@ class TracedIndex(ExactIndex):
         scores = queries @ self.factors.table.T
         if self.cells is None:
             return scores.topk(k, dim=1, largest=False, sorted=False)
-        members, homes, centers, n_searched = self.cells
+        members, homes, centers, _ = self.cells
         n_chunks = homes.shape[0]
         chunks = scores.view(-1, CHUNK)  # (rows * chunks, CHUNK)
-        center_scores = queries @ centers.T  # (rows, cells)
-        farthest = center_scores.topk(n_searched, dim=1, largest=False).values.amax(1, keepdim=True)
-        elsewhere = (center_scores > farthest).index_select(1, homes)  # (rows, chunks)
+        elsewhere = self._elsewhere(queries @ centers.T).index_select(1, homes)  # (rows, chunks)
         minima = chunks.amin(1).view(-1, n_chunks).masked_fill(elsewhere, torch.inf)
         n_chosen = min(k, n_chunks)
         least, chosen = minima.topk(n_chosen, dim=1, largest=False, sorted=False)
@@ -108,6 +106,12 @@ class TracedIndex(ExactIndex):
         found = members.index_select(0, place.flatten()).view(-1, k)
         return smallest, found.clamp_max(len(self.rows) - 1)  # padding, which has an infinite score
 
+    def _elsewhere(self, center_scores: Tensor) -> Tensor:
+        """Which cells are not searched, given the scores of their centers; both of shape (rows, cells)."""
+        assert self.cells is not None
+        farthest = center_scores.topk(self.cells.n_searched, dim=1, largest=False).values.amax(1, keepdim=True)
+        return center_scores > farthest
+
     def _nearest_precisely(self, block: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
         """The k nearest and their distances, found in float64. If more tie than are wanted, the first are taken.
 
@@ -118,6 +122,13 @@ class TracedIndex(ExactIndex):
         wanted = min(k + MARGIN, n_candidates)
         queries = self.metric.prepare(block.double(), candidates.origin)
         scores = self.metric.query_factors(queries) @ candidates.table.T  # (rows, candidates)
+        if self.cells is not None:
+            members, homes, centers, _ = self.cells
+            home = members.new_zeros(n_candidates + 1).scatter(0, members, homes.repeat_interleave(CHUNK))
+            first = self.metric.query_factors(self.metric.prepare(block, self.factors.origin))
+            elsewhere = self._elsewhere(first @ centers.T).index_select(1, home[:-1])
+            enough = (~elsewhere).int().sum(1, keepdim=True) >= wanted
+            scores = scores.masked_fill(elsewhere & enough, torch.inf)
         last = scores.topk(wanted, dim=1, largest=False).values.amax(1, keepdim=True)
         bound = self._rounding_within(last[:, 0] + queries.norms, queries, candidates)[:, None]
         # In this order: nearer than the last one, tied with it, farther; among equals by number.
