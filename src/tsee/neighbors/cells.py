@@ -215,7 +215,7 @@ class CellIndex(ProductIndex):
     def _nearest_precisely(self, block: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
         """The k nearest in the cells of each query and their distances; of all candidates if its cells hold too few.
 
-        The same candidates as in float32: whether rounding sends a query here depends on the other queries of its block.
+        The same candidates as in float32: whether rounding sends a query here depends on the others of its block.
         """
         queries = self.metric.query_factors(self.metric.prepare(block, self.factors.origin))
         wanted = min(k + MARGIN, len(self.rows))
