@@ -5,7 +5,7 @@ import torch
 
 from tests.test_layout.naive import clusters, laid_out, naive_loss, naive_repulsion, neighbors_of
 from tsee.affinities import Affinities
-from tsee.layout import Attraction, Descent, Repulsion, attraction, large_shape
+from tsee.layout import Attraction, Descent, Repulsion, attraction, descent, large_shape
 from tsee.neighbors import ExactIndex
 
 
@@ -72,6 +72,28 @@ def test_more_pull_is_nearer_to_the_shape():
         apart.append(float((Y / Y.square().sum(1).mean().sqrt() - shape).square().sum(1).mean()))
     assert apart == sorted(apart, reverse=True)
     assert apart[-1] < 0.02
+
+
+def test_a_short_layout_of_many_grows_as_wide_as_a_long_one(monkeypatch):
+    X = clusters(1500, 30.0, 5, seed=1)
+    affinities, shape = neighbors_of(X), large_shape(X, 2)
+
+    def width(n_iterations):
+        Y, _ = laid_out(shape, affinities, pull=0.3, n_iterations=n_iterations)
+        return float(Y.square().sum(1).mean().sqrt())
+
+    usual = width(420)
+    monkeypatch.setattr(descent, "USUAL_ROWS", 150)
+    many = width(420), width(250)
+    assert usual < 0.9 * many[0]
+    assert many[1] == pytest.approx(many[0], rel=0.1)
+
+
+def test_up_to_the_usual_number_of_rows_the_momentum_is_the_usual_one():
+    X = clusters(200, 30.0, 5, seed=1)
+    for n_iterations in (100, 420, 1000):
+        moved = Descent(large_shape(X, 2), neighbors_of(X), pull=0.3, n_iterations=n_iterations)
+        assert moved.last_momentum == descent.LAST_MOMENTUM
 
 
 def test_the_map_is_turned_like_the_shape():

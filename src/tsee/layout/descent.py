@@ -29,7 +29,10 @@ from tsee.values import need
 __all__ = ["Descent", "Guide", "Movement", "lay_out"]
 
 # The usual gradient descent of t-SNE: momentum, and a gain for each coordinate that grows while it keeps its direction.
+# The last momentum is higher for more positions than these, whose map is wider and has farther to grow, and for fewer
+# steps than these; what it keeps of a step's speed is at least this much below 1.
 MOMENTUM, LAST_MOMENTUM = 0.8, 0.965
+USUAL_ROWS, USUAL_STEPS, LEAST_BRAKING = 2**16, 420, 0.005
 GAIN_UP, GAIN_DOWN, LEAST_GAIN = 0.2, 0.8, 0.01
 LONGEST_STEP = 5.0
 # Attraction begins exaggerated by 12, so that clusters find each other while they are small. It is lowered to its end
@@ -180,6 +183,7 @@ class Descent(Movement):
         self.weights = None if weights is None else weights[self.own, None]
         self.attraction, self.repulsion = Attraction(affinities, own=self.own), Repulsion()
         self.rates = 1 / self.attraction.totals.clamp_min(1 / n)[:, None]
+        self.last_momentum = _last_momentum(n, n_iterations)
         self.done = 0
         self.positions = shape + NOISE * torch.randn(shape.shape, generator=torch.Generator().manual_seed(0))
         self.velocity = torch.zeros_like(self.positions[self.own])
@@ -200,7 +204,7 @@ class Descent(Movement):
             gradient.add_((positions[own] - squared_size**0.5 * self.shape[own]).mul_(self.weights), alpha=strength)
         turning = gradient * self.velocity < 0
         self.gains = torch.where(turning, self.gains + GAIN_UP, self.gains * GAIN_DOWN).clamp_min_(LEAST_GAIN)
-        momentum = LAST_MOMENTUM if last else MOMENTUM
+        momentum = self.last_momentum if last else MOMENTUM
         self.velocity = momentum * self.velocity - self.rates / at * self.gains * gradient
         length = self.velocity.norm(dim=1, keepdim=True)
         self.velocity *= (LONGEST_STEP / length.clamp_min(1e-12)).clamp_max(1)
@@ -254,6 +258,15 @@ def lay_out(
     except KeyboardInterrupt:
         complete = False
     return descent.found(), complete
+
+
+def _last_momentum(n: int, n_iterations: int) -> float:
+    """The momentum with which the map of n positions grows to its width in its last steps.
+
+    Its width grows with the root of n, and its way in a step with 1 / (1 - momentum).
+    """
+    braking = (1 - LAST_MOMENTUM) * n_iterations / USUAL_STEPS * (USUAL_ROWS / n) ** 0.5
+    return 1 - min(1 - LAST_MOMENTUM, max(LEAST_BRAKING, braking))
 
 
 def _schedule(share: float, exaggeration: float) -> tuple[float, bool]:
