@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-__all__ = ["SPARSE_ROWS", "deviations", "mean_parts", "projected", "square_sums", "stays_sparse"]
+__all__ = ["SPARSE_ROWS", "deviations", "divided", "mean_parts", "projected", "square_sums", "stays_sparse"]
 
 # Sparse rows that are multiplied together: each block adds a product with as many rows as there are features.
 SPARSE_ROWS = 2**14
@@ -47,6 +47,13 @@ def deviations(X: Any, mean: np.ndarray) -> tuple[np.ndarray, int, int]:
     if (apart[here] == by_feature[column]).any():
         return by_feature, int(rows[here][apart[here].argmax()]), column
     return by_feature, int(np.setdiff1d(np.arange(X.shape[0]), rows[here])[0]), column
+
+
+def divided(X: Any, divisor: Any, dtype: np.dtype) -> Any:
+    """CSR rows, divided in float64 and rounded to ``dtype``."""
+    columns, values = _parts(X)
+    values /= np.broadcast_to(divisor, X.shape[1:])[columns]
+    return scipy.sparse.csr_matrix((values.astype(dtype, copy=False), columns, X.indptr), shape=X.shape)
 
 
 def square_sums(X: Any, mean: np.ndarray, divisor: Any) -> np.ndarray:
