@@ -31,7 +31,8 @@ def with_duplicates(X):
 
 def test_statistics():
     mean = DENSE.mean(0)
-    np.testing.assert_allclose(sparse.mean_parts(SPARSE, 400), mean, rtol=1e-12)
+    for X in (SPARSE, with_duplicates(SPARSE)):
+        np.testing.assert_allclose(DENSE[0] + sparse.mean_parts(X, DENSE[0], 400), mean, rtol=1e-12, atol=1e-14)
     apart, row, column = sparse.deviations(SPARSE, mean)
     np.testing.assert_allclose(apart, np.abs(DENSE - mean).max(0), rtol=1e-12)
     assert np.abs(DENSE - mean)[row, column] == apart.max() == apart[column]
@@ -60,6 +61,17 @@ def test_inputs_of_sparse_rows(metric, n_inputs, most, monkeypatch):
         torch.testing.assert_close(Inputs(DENSE, fitted)[:], Inputs(SPARSE, fitted)[:], atol=1e-5, rtol=1e-4)
         assert torch.equal(Inputs(SPARSE[37:40], fitted)[1:2], Inputs(SPARSE, fitted)[38:39])
     torch.testing.assert_close(*found, atol=2e-3, rtol=1e-3)
+
+
+def test_a_new_row_in_which_a_constant_column_differs():
+    """The mean of such a column is exact: a rounding error would count as its spread."""
+    dense, sparse = (quick(tsee.DtSEE, n_inputs=20, standardize=True).fit(X) for X in (DENSE, SPARSE))
+    assert sparse.map_.preprocessing.mean[7] == 3.5
+    assert sparse.map_.preprocessing.spread[7] == dense.map_.preprocessing.spread[7] == 1
+    row = DENSE[:1].copy()
+    row[0, 7] += 0.001
+    extent = np.ptp(sparse.embedding_)
+    np.testing.assert_allclose(sparse.transform(row), sparse.embedding_[:1], atol=1e-3 * extent)
 
 
 def test_unit_length():

@@ -28,10 +28,12 @@ def _parts(X: Any) -> tuple[np.ndarray, np.ndarray]:
     return X.indices[:n], X.data[:n].astype(np.float64)
 
 
-def mean_parts(X: Any, n_rows: int) -> np.ndarray:
-    """The sum of each column over ``n_rows``, each value divided first."""
+def mean_parts(X: Any, first: np.ndarray, n_rows: int) -> np.ndarray:
+    """The sum of what each value exceeds that of the first row by, for each column, over ``n_rows``."""
     columns, values = _parts(X)
-    return np.bincount(columns, values / n_rows, X.shape[1])
+    first = first / n_rows
+    zeros = X.shape[0] - np.bincount(columns, minlength=X.shape[1])
+    return np.bincount(columns, values / n_rows - first[columns], X.shape[1]) - zeros * first
 
 
 def deviations(X: Any, mean: np.ndarray) -> tuple[np.ndarray, int, int]:
