@@ -217,6 +217,33 @@ def test_a_link_that_is_wrong_does_no_harm(page_of_kinds, open_page, link, opene
     assert page.evaluate("tsee.shown()") == 40
 
 
+def test_a_link_that_comes_while_the_page_opens(page_of_kinds, open_page):
+    page = open_page(page_of_kinds)
+    page.add_init_script(
+        """const before = requestAnimationFrame;
+        window.requestAnimationFrame = (draw) => {
+            if (!location.hash) location.hash = '#only=["cat"]&row=90';
+            return window.tsee ? before(draw) : before(() => setTimeout(draw, 50));
+        };"""
+    )
+    page.reload()
+    page.wait_for_function("window.tsee")
+    page.settle()
+    assert not page.errors
+    assert page.evaluate("tsee.shown()") == 40
+    assert page.inner_text("#point h2") == "Row 90"
+
+
+def test_the_address_is_written_after_a_link_failed(page_of_kinds, open_page):
+    page = open_page(page_of_kinds)
+    page.evaluate("() => { document.getElementById('pins').replaceChildren = () => { throw Error('once') } }")
+    follow(page, "#rows=0-9")
+    assert page.errors == ["once"]
+    page.evaluate("() => delete document.getElementById('pins').replaceChildren")
+    page.click(".names button >> text=cat")
+    page.wait_for_function("location.hash === '#only=%5B%22cat%22%5D'", timeout=5000)
+
+
 def test_each_island_of_a_category_is_named(page_of_kinds, open_page):
     page = open_page(page_of_kinds)
     names = page.evaluate("tsee.names()")

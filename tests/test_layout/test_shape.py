@@ -5,6 +5,7 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 
+import tsee.data
 from tests.test_layout.naive import clusters
 from tsee.layout import large_shape
 from tsee.layout.shape import _scaled, classical_scaling, landmark_plane, principal_plane, turned
@@ -24,6 +25,22 @@ def test_with_many_features_the_plane_is_of_some_rows():
     X = torch.randn(100, 2, generator=generator) @ torch.randn(2, 3000, generator=generator)
     expected = PCA(2).fit_transform(X.numpy())
     np.testing.assert_allclose(np.abs(principal_plane(X, 2).numpy()), np.abs(expected), rtol=1e-2, atol=0.2)
+
+
+@pytest.mark.parametrize("d", [7, 3000])
+def test_the_plane_is_the_same_in_blocks_of_few_entries(d, monkeypatch):
+    X = torch.randn(300, d, generator=torch.Generator().manual_seed(0)) * torch.linspace(1, 8, d) ** 2
+    expected = principal_plane(X, 2)
+    sizes = []
+
+    def blocks(n, size):
+        sizes.append(size * d)
+        return tsee.data.blocks(n, size)
+
+    monkeypatch.setattr("tsee.layout.shape.blocks", blocks)
+    monkeypatch.setattr("tsee.layout.shape.PLANE_ENTRIES", 50 * d + d - 1)
+    torch.testing.assert_close(principal_plane(X, 2), expected, rtol=1e-5, atol=1e-4 * float(expected.abs().max()))
+    assert set(sizes) == {50 * d}
 
 
 def test_scaling_finds_a_plane_that_is_there():

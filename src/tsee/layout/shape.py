@@ -28,8 +28,8 @@ NEAREST = 1e-4
 MARGIN = 0.01
 # With more inputs than this, the principal plane is the plane of this many rows, evenly spaced.
 MAX_COVARIANCE = 2048
-# Rows that are in memory in float64 together.
-PLANE_ROWS = 2**18
+# Entries of the inputs that are centered together, in float64: 128 MiB, however many inputs a row has.
+PLANE_ENTRIES = 2**24
 
 
 def large_shape(inputs: Tensor, n_components: int, metric: Metric = euclidean) -> Tensor:
@@ -66,11 +66,13 @@ def large_shape(inputs: Tensor, n_components: int, metric: Metric = euclidean) -
 def principal_plane(inputs: Tensor, n_components: int) -> Tensor:
     """The leading principal components of all rows; the largest weight of each axis is positive."""
     (n, d), mean = inputs.shape, inputs.mean(0)
+    size = max(1, PLANE_ENTRIES // max(1, d))
     if d <= MAX_COVARIANCE:
         covariance = torch.zeros(d, d, dtype=torch.float64)
-        for rows in blocks(n, PLANE_ROWS):
+        for rows in blocks(n, size):
             centered = (inputs[rows] - mean).double()
             covariance += centered.T @ centered
+            del centered  # before the next one is made
         axes = torch.linalg.eigh(covariance).eigenvectors.flip(1)
     else:
         some = inputs[_spaced(n, MAX_COVARIANCE)] - mean
@@ -78,7 +80,7 @@ def principal_plane(inputs: Tensor, n_components: int) -> Tensor:
     axes = axes[:, :n_components]
     signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
     plane = inputs.new_zeros(n, n_components)
-    for rows in blocks(n, PLANE_ROWS):
+    for rows in blocks(n, size):
         plane[rows, : axes.shape[1]] = (inputs[rows] - mean) @ (axes * signs).float()
     return plane
 

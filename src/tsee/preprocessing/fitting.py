@@ -239,12 +239,12 @@ def fit_preprocessing(
     # Counted from the first row: the mean of a constant feature is then exact, however large it is.
     first = broadcast(torch.from_numpy(dense(X, slice(0, 1))[0].astype(np.float64))).numpy()
     if stays_sparse(X):
-        mean = all_sum(torch.from_numpy(mean_parts(X, n_rows))).numpy()
+        excess = mean_parts(X, first, n_rows)
     else:
         excess = np.zeros(n_features)
         for rows in blocks(X.shape[0]):
             excess += (dense(X, rows).astype(np.float64) / n_rows - first / n_rows).sum(0)
-        mean = first + all_sum(torch.from_numpy(excess)).numpy()
+    mean = first + all_sum(torch.from_numpy(excess)).numpy()
     largest = largest_deviations(X, mean)
     # A deviation within the rounding errors of the data's own precision counts as zero.
     rounding = np.abs(mean) * (8 * all_max(float(np.finfo(np.result_type(X.dtype, np.float32)).eps)))

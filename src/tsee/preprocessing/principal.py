@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tsee.data import blocks, dense, spaced_slices
 from tsee.distributed import all_gather, all_sum, broadcast
-from tsee.preprocessing.sparse import SPARSE_ROWS, square_sums, stays_sparse
+from tsee.preprocessing.sparse import SPARSE_ROWS, divided, square_sums, stays_sparse
 
 __all__ = ["automatic_axes", "kept_neighbors", "leading_axes", "leveled"]
 
@@ -225,10 +225,11 @@ def _product(X: Any, unit: Unit, span: Tensor | None, squares: Tensor | None = N
 def _sparse_product(block: Any, unit: Unit, span: np.ndarray) -> Tensor:
     r"""The same of sparse rows :math:`S`, whose zeros are never written out.
 
-    .. math:: B^T B V, \qquad B = (S - 1 \mu^T) D^{-1}
+    .. math:: B^T B V, \qquad B = S D^{-1} - 1 (D^{-1} \mu)^T
+
+    Quotients are near 1 whatever the scale of the data, and within the range of float32. Divided axes would not be.
     """
-    mean = unit.mean.astype(span.dtype)
-    divisor = np.broadcast_to(np.asarray(unit.divisor, dtype=span.dtype), mean.shape)[:, None]  # (features, 1)
-    scaled = span / divisor
-    along = block @ scaled - mean @ scaled  # (rows, axes)
-    return torch.from_numpy((block.T @ along - mean[:, None] * along.sum(0)) / divisor)
+    rows = divided(block, unit.divisor, np.result_type(block.dtype, span.dtype))
+    middle = (unit.mean / unit.divisor).astype(rows.dtype)
+    along = rows @ span - middle @ span  # (rows, axes)
+    return torch.from_numpy(rows.T @ along - middle[:, None] * along.sum(0))

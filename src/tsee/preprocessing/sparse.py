@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-__all__ = ["SPARSE_ROWS", "deviations", "mean_parts", "projected", "square_sums", "stays_sparse"]
+__all__ = ["SPARSE_ROWS", "deviations", "divided", "mean_parts", "projected", "square_sums", "stays_sparse"]
 
 # Sparse rows that are multiplied together: each block adds a product with as many rows as there are features.
 SPARSE_ROWS = 2**14
@@ -28,10 +28,12 @@ def _parts(X: Any) -> tuple[np.ndarray, np.ndarray]:
     return X.indices[:n], X.data[:n].astype(np.float64)
 
 
-def mean_parts(X: Any, n_rows: int) -> np.ndarray:
-    """The sum of each column over ``n_rows``, each value divided first."""
+def mean_parts(X: Any, first: np.ndarray, n_rows: int) -> np.ndarray:
+    """The sum of what each value exceeds that of the first row by, for each column, over ``n_rows``."""
     columns, values = _parts(X)
-    return np.bincount(columns, values / n_rows, X.shape[1])
+    first = first / n_rows
+    zeros = X.shape[0] - np.bincount(columns, minlength=X.shape[1])
+    return np.bincount(columns, values / n_rows - first[columns], X.shape[1]) - zeros * first
 
 
 def deviations(X: Any, mean: np.ndarray) -> tuple[np.ndarray, int, int]:
@@ -47,6 +49,13 @@ def deviations(X: Any, mean: np.ndarray) -> tuple[np.ndarray, int, int]:
     if (apart[here] == by_feature[column]).any():
         return by_feature, int(rows[here][apart[here].argmax()]), column
     return by_feature, int(np.setdiff1d(np.arange(X.shape[0]), rows[here])[0]), column
+
+
+def divided(X: Any, divisor: Any, dtype: np.dtype) -> Any:
+    """CSR rows, divided in float64 and rounded to ``dtype``."""
+    columns, values = _parts(X)
+    values /= np.broadcast_to(divisor, X.shape[1:])[columns]
+    return scipy.sparse.csr_matrix((values.astype(dtype, copy=False), columns, X.indptr), shape=X.shape)
 
 
 def square_sums(X: Any, mean: np.ndarray, divisor: Any) -> np.ndarray:

@@ -52,8 +52,13 @@ export class Fragment {
     this.page = page;
     this.ready = false;
     this.write = later(250, () => this.ready && this.put());
-    // A link that is pasted into the open page, or a step back to one. What the page itself writes is no such event.
+  }
+
+  // Takes the address, and then every link that is pasted into the open page, or that a step back leads to. What the page
+  // itself writes is no such event.
+  follow() {
     addEventListener('hashchange', ({ newURL }) => this.take(new URL(newURL).hash));
+    return this.take(location.hash);
   }
 
   text() {
@@ -90,13 +95,21 @@ export class Fragment {
     }
   }
 
-  // Shows what a link says and nothing else, except pins too long for a link. Parts that do not fit the page are left out.
+  // Shows what a link says. The address is not written meanwhile.
   async take(hash) {
-    const { page } = this;
-    const parts = new URLSearchParams(hash.slice(1));
-    const n = page.data.rows;
-    this.taken = parts;
+    const parts = (this.taken = new URLSearchParams(hash.slice(1)));
     this.ready = false;
+    try {
+      await this.show(parts);
+    } finally {
+      if (this.taken === parts) this.ready = true;
+    }
+  }
+
+  // Shows what a link says and nothing else, except pins too long for a link. Parts that do not fit the page are left out.
+  async show(parts) {
+    const { page } = this;
+    const n = page.data.rows;
     const color = page.colorable.find((column) => column.name === parts.get('color')) ?? page.first;
     if (color !== page.column) page.colorBy(page.colorable.indexOf(color));
     if (page.versions) page.versions.state = parts.get('version');
@@ -128,6 +141,5 @@ export class Fragment {
     const [x, y, span] = (parts.get('at') ?? '').split(',').map(Number);
     if ([x, y, span].every(Number.isFinite) && span > 0) await page.scene.lookFrom(x, y, span);
     else if (!page.atHome) await page.scene.look();
-    this.ready = true;
   }
 }

@@ -81,7 +81,7 @@ export class Page {
     this.setTheme(this.theme);
     this.inset();
     this.scene.look(undefined, false);
-    await this.fragment.take(location.hash); // draws the points
+    await this.fragment.follow(); // draws the points
     document.body.classList.add('ready');
     $('loading').remove();
   }
