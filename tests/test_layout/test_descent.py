@@ -31,6 +31,32 @@ def test_attraction_in_parts_is_attraction_as_a_whole(monkeypatch):
     assert torch.equal(parts(Y), whole)  # the memory is used again
 
 
+def test_attraction_in_another_order_is_the_same(monkeypatch):
+    monkeypatch.setattr(attraction, "PAIRS", 500)
+    generator = torch.Generator().manual_seed(0)
+    affinities = neighbors_of(torch.randn(300, 6, generator=generator))
+    Y, order = clusters(300, 8.0), torch.randperm(300, generator=generator)
+    whole, reordered = Attraction(affinities), Attraction(affinities, order=order)
+    torch.testing.assert_close(reordered(Y[order]), whole(Y)[order])
+    torch.testing.assert_close(reordered.totals, whole.totals[order])
+    part = Attraction(affinities, own=slice(100, 180), order=order)
+    torch.testing.assert_close(part(Y[order]), whole(Y)[order[100:180]])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_descent_in_another_order_goes_the_same_way(weighted):
+    X = clusters(300, 30.0, 5, seed=1)
+    order = torch.randperm(300, generator=torch.Generator().manual_seed(0))
+    weights = torch.linspace(0, 1, 300) if weighted else None
+    found = []
+    for way in (None, order):
+        moving = Descent(large_shape(X, 2), neighbors_of(X), pull=0.3, n_iterations=100, weights=weights, order=way)
+        for _ in range(10):
+            moving.step()
+        found.append(moving.found())
+    torch.testing.assert_close(found[0], found[1], rtol=1e-3, atol=1e-4)
+
+
 def test_probabilities_of_all_pairs_sum_to_one():
     found = Attraction(neighbors_of(torch.randn(100, 4, generator=torch.Generator().manual_seed(0))))
     assert float(found.probabilities.sum()) == pytest.approx(1, rel=1e-5)

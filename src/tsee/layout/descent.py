@@ -156,12 +156,15 @@ class Descent(Movement):
         The factor a on the attraction at the end.
     alone : bool
         Whether other processes, if there are any, take no part.
+    order : Tensor of shape (n,), optional
+        An order in which neighbors are near each other, which is faster for very many exemplars.
 
     Attributes
     ----------
     done : int
         The steps that were taken.
     positions : Tensor of shape (n, h)
+        In that order.
     """
 
     def __init__(
@@ -174,19 +177,25 @@ class Descent(Movement):
         weights: Tensor | None = None,
         exaggeration: float = 1.0,
         alone: bool = False,
+        order: Tensor | None = None,
     ) -> None:
         n = len(shape)
+        positions = shape + NOISE * torch.randn(shape.shape, generator=torch.Generator().manual_seed(0))
+        if order is not None:
+            shape, positions = shape[order], positions[order]
+            weights = None if weights is None else weights[order]
+        self.order = order
         self.shape, self.pull, self.n_iterations, self.exaggeration = shape, pull, n_iterations, exaggeration
         number, n_processes = (0, 1) if alone else (rank(), world_size())
         self.alone = n_processes == 1
         self.own = slice(number * n // n_processes, (number + 1) * n // n_processes)
         self.weights = None if weights is None else weights[self.own, None]
-        self.attraction, self.repulsion = Attraction(affinities, own=self.own), Repulsion()
+        self.attraction, self.repulsion = Attraction(affinities, own=self.own, order=order), Repulsion()
         self.rates = 1 / self.attraction.totals.clamp_min(1 / n)[:, None]
         self.last_momentum = _last_momentum(n, n_iterations)
         self.done = 0
-        self.positions = shape + NOISE * torch.randn(shape.shape, generator=torch.Generator().manual_seed(0))
-        self.velocity = torch.zeros_like(self.positions[self.own])
+        self.positions = positions
+        self.velocity = torch.zeros_like(positions[self.own])
         self.gains = torch.ones_like(self.velocity)
 
     def step(self) -> None:
@@ -213,7 +222,8 @@ class Descent(Movement):
 
     def found(self) -> Tensor:
         """The positions, turned to lie as the large shape does."""
-        return turned(self.positions, self.shape)
+        found = turned(self.positions, self.shape)
+        return found if self.order is None else torch.empty_like(found).index_copy_(0, self.order, found)
 
     def _gathered(self, rows: Tensor) -> Tensor:
         return rows if self.alone else all_gather(rows)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tsee.affinities import Affinities, conditional_probabilities
 from tsee.batches import Columns
-from tsee.distributed import all_sum, rank, world_size
+from tsee.distributed import all_sum, broadcast, rank, world_size
 from tsee.exemplars import Exemplars, take
 from tsee.labels import Labels
 from tsee.metric import euclidean
@@ -21,6 +21,8 @@ __all__ = ["Neighborhoods"]
 
 # Exemplars whose neighbors are searched for together.
 SEARCHED_ROWS = 2**15
+# So many positions do not stay in the cache of a processor: a layout gathers more of them faster in another order.
+SCATTERED = 2**18
 
 
 class Neighborhoods:
@@ -113,6 +115,12 @@ class Neighborhoods:
             return self._of_exemplars
         inputs = self.exemplars.inputs if self.exemplars.metric == euclidean else None
         return self.labels.weigh_exemplars(self._of_exemplars, self._exemplar_labels, inputs)
+
+    def order(self) -> Tensor | None:
+        """An order of very many exemplars in which neighbors are near each other; None for few. A collective."""
+        if len(self.exemplars) <= SCATTERED:
+            return None
+        return broadcast(self._index.part(0, 1))
 
     def _nearest(self, inputs: Tensor, own: Tensor | None) -> Affinities:
         indices, distances = self._index.query(inputs, self.n_neighbors, exclude=own)

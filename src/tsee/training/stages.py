@@ -234,6 +234,7 @@ class LayOut(Laying):
             n_iterations=self.n_iterations,
             weights=None if guide is None else guide.weights,
             exaggeration=self.exaggeration,
+            order=self.objective.neighborhoods.order(),
         )
         positions, complete = session.lay_out(descent, number)
         positions = positions if guide is None else guide.aligned(positions)
