@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import Any
 
@@ -23,7 +24,7 @@ from tsee.files.rows import ChosenColumns, Rows, check_numeric, first_not_finite
 from tsee.files.sparse import checked_csr
 from tsee.scikit import BaseEstimator, validate_data
 
-__all__ = ["check_finite", "check_rows", "dense", "with_columns"]
+__all__ = ["check_finite", "check_rows", "dense", "in_order"]
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -48,6 +49,11 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, a query that has not been run: pass X.collect() instead.")
     X = with_columns(X, names)
+    if names is not None and not _column_names(X) and len(X.shape) == 2 and X.shape[1] != len(names):
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {len(names)} features as input: "
+            f"{listed(names)}. An array must have these columns alone, in this order; a DataFrame may have others, too."
+        )
     _check_columns_numeric(X)
     X = _without_identifiers(X) if reset else X
     columns = _column_names(X)
@@ -204,7 +210,27 @@ def with_columns(X: Any, names: Any) -> Any:
         return X
     wanted = set(names)
     kept = [name for name in given if name in wanted]
-    return X.select(kept) if hasattr(X, "column_names") else X[kept]
+    return _selected(X, kept)
+
+
+def in_order(X: Any, names: Sequence[str] | None) -> Any:
+    """The columns ``names`` of a DataFrame or an Arrow table, in this order; anything without names as it is."""
+    given = _column_names(X)
+    if names is None or not given or not all(isinstance(name, str) for name in given):
+        return X
+    _check_none_missing(names, given)
+    return X if given == list(names) else _selected(X, list(names))
+
+
+def _check_none_missing(names: Sequence[str], given: Iterable[str]) -> None:
+    known = set(given)
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(f"X lacks columns that the model was fitted with: {listed(missing)}.")
+
+
+def _selected(X: Any, names: list[str]) -> Any:
+    return X.select(names) if hasattr(X, "column_names") else X[names]
 
 
 def _largest(values: np.ndarray) -> float:
