@@ -186,13 +186,18 @@ def _without_identifiers(X: Any) -> Any:
     if not names or not all(isinstance(name, str) for name in names):
         return X
     first = X.slice(0, FIRST_VALUES) if hasattr(X, "column_names") else X.head(FIRST_VALUES)
-    suspects = [name for name in names if is_suspect(name, np.asarray(first[name]).tolist())]
+    suspects = [name for name in names if is_suspect(name, _perhaps_long(np.asarray(first[name])))]
     parts = {name: in_parts(np.asarray(X[name])) for name in suspects}
     found = identifiers_of(names, suspects, parts.__getitem__, len(X), together=world_size() > 1)
     if not found or len(found) == len(names):
         return X
     warn(f"{kept_aside(found)} {to_keep(found)}", DataWarning)
     return with_columns(X, [name for name in names if name not in found])
+
+
+def _perhaps_long(values: np.ndarray) -> list[Any]:
+    """Values, if they are of a type of integers that float64 may not hold."""
+    return values.tolist() if values.dtype.kind in "iuO" and values.dtype.itemsize == 8 else []
 
 
 def with_columns(X: Any, names: Any) -> Any:
