@@ -49,7 +49,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, a query that has not been run: pass X.collect() instead.")
     X = with_columns(X, names)
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if names is not None and not _column_names(X) and len(shape) == 2 and shape[1] != len(names):
         raise ValueError(
             f"X has {shape[1]} features, but {type(estimator).__name__} is expecting {len(names)} features as input: "
