@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
+import polars
+import pyarrow
 import pytest
 import scipy.sparse
 import torch
@@ -90,6 +93,23 @@ REFITS = [
     dict(n_exemplars=8, perplexity=2, placement="refined"),
     dict(placement="forward"),
 ]
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, polars.from_pandas, pyarrow.Table.from_pandas])
+def test_columns_are_found_by_name(make):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 4)), columns=list("abcd"))
+    see = quick(DtSEE).fit(make(frame))
+    fitted, expected = see.map_, see.embedding_
+    other = frame[list("dcba")]
+    for X in (frame, other, other.assign(extra=1.0), other.assign(note="words")):
+        np.testing.assert_array_equal(fitted.place(make(X)), expected)
+        np.testing.assert_array_equal(fitted.novelty(make(X)), see.novelty(frame))
+    np.testing.assert_array_equal(fitted.place(frame.to_numpy()), expected)
+    np.testing.assert_array_equal(fitted.place(pd.DataFrame(frame.to_numpy())), expected)  # without names
+    with pytest.raises(ValueError, match="X lacks columns that the model was fitted with: 'd'"):
+        fitted.place(make(frame.rename(columns={"d": "e"})))
+    with pytest.raises(ValueError, match="same order"):
+        see.transform(other)
 
 
 @pytest.mark.parametrize("how", ["refined", "forward"])

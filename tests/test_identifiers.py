@@ -2,6 +2,7 @@
 
 import uuid
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,9 @@ import tsee
 from tests.quick import quick
 from tsee import DtSEE
 from tsee.exceptions import DataWarning
+from tsee.files import identifiers, tallies
 from tsee.files.identifiers import are_identifiers
-from tsee.tables import as_frame, encoding, learn_table
+from tsee.tables import as_frame, encoding, learn_table, table_of
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -92,8 +94,7 @@ def test_identifiers_are_kept_aside_in_one_sentence(name, make):
     see, said = fitted(make(frame))
     assert see.map_.table.aside == {name: "identifier"}
     (sentence,) = said
-    shown = f"columns={{{name!r}: 1}}, or --weight {name}=1"
-    assert sentence == f"Kept aside, an identifier: {name!r} (to keep it: {shown})."
+    assert sentence == f"Kept aside, an identifier: {name!r}. To keep it: columns={{{name!r}: 1}}."
     kept, said = fitted(make(frame), columns={name: 1})
     assert name in kept.map_.table.names
     assert not said
@@ -212,6 +213,142 @@ def test_few_rows_and_gaps():
     assert not learn_table(as_frame(answers)).aside
     gaps = with_words(measured()).assign(id=np.where(np.arange(N) % 9, np.arange(N), np.nan))
     assert learn_table(as_frame(gaps)).aside == {"id": "identifier"}
+
+
+def drawn(n, top):
+    """Numbers that are all different."""
+    return np.random.default_rng(3).choice(top, n, replace=False)
+
+
+# Columns that one part of the rows, or one way of storing them, would tell otherwise, and whether they are identifiers.
+PARTIAL = {
+    "dense only in all rows": ("order", drawn(2000, 150_000), True),
+    "dense only in the first rows": ("order", np.r_[np.arange(300), drawn(1700, 10**9) + 300], False),
+    "repeats at the end": ("id", np.r_[np.arange(1999), 7], False),
+    "whole floats": ("id", np.arange(2000.0), True),
+    "whole floats at first": ("id", np.r_[np.arange(1999.0), 0.5], False),
+    "digits": ("account", np.r_[drawn(1999, 10**9) + 10**9, 5], False),
+    "long ones at first": ("sender", np.r_[drawn(1000, 10**8) + 10**17, np.arange(1000)], False),
+    "long": ("sender", np.r_[np.arange(50), drawn(1950, 10**8) + 10**17], True),
+}
+
+
+@pytest.mark.parametrize("case", PARTIAL)
+def test_an_identifier_is_judged_by_all_rows_however_they_are_stored(case, tmp_path):
+    name, values, expected = PARTIAL[case]
+    frame = measured(2000).assign(**{name: values})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    frame.to_parquet(tmp_path / "table.parquet", row_group_size=10)
+    (tmp_path / "shards").mkdir()
+    frame[:10].to_parquet(tmp_path / "shards" / "0.parquet")
+    frame[10:].to_parquet(tmp_path / "shards" / "1.parquet")
+    files = [tmp_path / file for file in ("table.csv", "table.parquet", "shards")]
+    for X in (frame, polars.from_pandas(frame), *files):
+        see, said = fitted(X, n_exemplars=60, max_epochs=1)
+        assert (see.map_.table is None, name not in see.feature_names_in_) == (True, expected), X
+        assert len(said) == expected
+    colored = with_words(frame)
+    colored.to_csv(tmp_path / "table.csv", index=False)
+    colored.to_parquet(tmp_path / "table.parquet", row_group_size=10)
+    for X in (colored, *files[:2]):
+        assert ("identifier" in table_of(X, {}, "allow").encoder.aside.values()) == expected, X
+
+
+def test_a_file_of_more_rows_than_are_read_at_once_is_as_its_frame_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(identifiers, "PART_ROWS", 64)
+    frame = measured(20_000).assign(order=drawn(20_000, 15_000_000), uuid=np.arange(20_000.0))
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    for X in (frame, tmp_path / "table.csv"):
+        see, _ = fitted(X, n_exemplars=60, max_epochs=1)
+        assert see.map_.table is None
+        assert see.feature_names_in_.tolist() == ["age", "height", "pulse"]
+
+
+@pytest.mark.parametrize("dtype", ["int64[pyarrow]", "uint64[pyarrow]", "Int64", "int64"])
+def test_integers_beyond_what_floats_hold_are_known_by_any_type(dtype):
+    frame = measured().assign(sender=pd.array(SNOWFLAKES, dtype=dtype))
+    assert fitted(frame)[0].feature_names_in_.tolist() == ["age", "height", "pulse"]
+
+
+def test_a_table_of_nothing_but_an_identifier_is_taken_from_a_file_too(tmp_path):
+    pd.DataFrame({"id": np.arange(N)}).to_csv(tmp_path / "ids.csv", index=False)
+    pd.DataFrame({"id": np.arange(N)}).to_parquet(tmp_path / "ids.parquet")
+    for name in ("ids.csv", "ids.parquet"):
+        see, said = fitted(tmp_path / name)
+        assert see.feature_names_in_.tolist() == ["id"]
+        assert not said
+
+
+def test_of_very_many_rows_the_same_sample_is_compared_in_whatever_parts_they_come(monkeypatch):
+    monkeypatch.setattr(tallies, "COMPARED", 1000)
+    kept = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        numbers = rng.permutation(20_000) - 9000
+        numbers[:15] = numbers[-15:]
+        forms = [numbers, numbers.astype(float), numbers.astype(object), numbers.astype(str).astype(object)]
+        found = {
+            are_identifiers("id", lambda form=form, size=size: np.array_split(form, range(size, len(form), size)))
+            for form, size in zip(forms, (20_000, 1700, 999, 5000), strict=True)
+        }
+        assert len(found) == 1
+        kept += found
+        numbers[:300] = numbers[300:600]  # so many are seen in any sample
+        assert not are_identifiers("id", lambda numbers=numbers: [numbers])
+    assert len(set(kept)) == 2
+
+
+def test_numbers_that_floats_do_not_hold_or_are_infinite_are_no_identifiers():
+    for values in ([10**400, 5], [Decimal("Infinity"), 1], [Decimal("sNaN"), 1], ["9" * 5000, "7"], [np.inf, 1.0]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert not are_identifiers("order", lambda values=values: [np.array(values, object)])
+    assert are_identifiers("id", lambda: [np.array([Decimal(7), 2**70, "12.0"], object)])
+
+
+def test_infinity_is_refused_in_the_sentence_of_the_library_alone():
+    frame = measured().assign(order=np.r_[np.inf, np.arange(N - 1)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="infinity in row 0, column 'order'"):
+            quick(DtSEE).fit(frame)
+
+
+def test_an_array_after_a_table_is_told_which_columns_are_meant():
+    frame = measured().assign(id=np.arange(N))
+    see, _ = fitted(frame)
+    sentence = "X has 4 features, but DtSEE is expecting 3 features as input: 'age', 'height', 'pulse'."
+    with pytest.raises(ValueError, match=sentence):
+        see.transform(frame.to_numpy())
+
+
+def test_the_rows_of_all_processes_are_judged_as_one_table(peers, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(400, 2)), columns=list("ab"))
+    frame["order"] = rng.choice(7000, 400, replace=False)  # half of them could be different by chance
+    frame["row"] = np.arange(400) % 200  # all different in each half
+    frame["id"] = np.r_[np.arange(199), 0, 200:400]  # only in the second half
+    frame["key"] = np.arange(400.0)
+    frame["seq_no"] = np.r_[np.arange(200), drawn(200, 10**9) + 400]  # dense in the first half
+    sender = drawn(400, 10**8) + 10**17
+    frame["sender"] = sender
+    expected = fitted(frame)[0].feature_names_in_.tolist()
+    assert expected == ["a", "b", "row", "id", "seq_no"]
+    for rank in range(2):
+        share = frame[rank * 200 : rank * 200 + 200]
+        share.to_parquet(tmp_path / f"{rank}.parquet")
+        share.to_csv(tmp_path / f"{rank}.csv", index=False)
+    script = """
+    import numpy as np, pandas as pd, sys, warnings
+    import tsee
+    warnings.simplefilter("ignore")
+    path = f"{sys.argv[1]}/{rank}"
+    for X in (pd.read_parquet(path + ".parquet"), path + ".parquet", path + ".csv"):
+        see = tsee.DtSEE(max_epochs=1, refinement=5, random_state=0).fit(X)
+        print(see.feature_names_in_.tolist())
+    """
+    for output in peers.run(script, 2, tmp_path, timeout=240):
+        assert output.splitlines() == [str(expected)] * 3
 
 
 def test_every_process_must_take_a_column_for_an_identifier(peers):

@@ -45,8 +45,7 @@ def test_columns_are_chosen_and_reported(run, folder, tmp_path, quick):
     given = ["fit", folder / "flowers.csv", "-o", tmp_path / "model", *quick]
     result = run(*given, "--columns", "height, width", "--drop", "kind")
     assert list(tsee.load(tmp_path / "model").feature_names_in_) == ["height", "width"]
-    kept = "'id' (to keep it: columns={'id': 1}, or --weight id=1)"
-    note = f"Left out, not among the features: 'length', 'weight'. Kept aside, an identifier: {kept}."
+    note = "Left out, not among the features: 'length', 'weight'. Kept aside, an identifier: 'id'."
     assert result.stderr == f"Note on '{folder / 'flowers.csv'}': {note}\n"
     assert run(*given, "--columns", "height,width", "--quiet").output == ""
 

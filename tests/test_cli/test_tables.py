@@ -1,6 +1,7 @@
 """The command on tables with words and gaps, and with labels that count."""
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -59,17 +60,20 @@ def test_identifiers_are_kept_aside_in_one_sentence(run, tmp_path, quick, words)
         frame["color"] = rng.choice(["red", "blue"], 60)
     frame.to_csv(tmp_path / "without.csv", index=False)
     frame["Order"] = rng.permutation(60)
+    frame["row #"] = np.arange(60)
     frame.to_csv(tmp_path / "table.csv", index=False)
     given = ["fit", tmp_path / "table.csv", "-o", tmp_path / "model", *quick]
-    sentence = "Kept aside, an identifier: 'Order' (to keep it: columns={'Order': 1}, or --weight Order=1)."
-    assert run(*given, "--map", tmp_path / "map.csv").stderr.count(sentence) == 1
+    sentence, advice = "Kept aside, an identifier: 'Order', 'row #'.", "--weight Order=1 --weight 'row #=1'"
+    assert run(*given, "--map", tmp_path / "map.csv").stderr.count(f"{sentence} To keep them: {advice}.") == 1
     assert pd.read_csv(tmp_path / "map.csv")["Order"].tolist() == frame["Order"].tolist()
     assert "Order" not in tsee.load(tmp_path / "model").map_.feature_names
     maps = []
     for name in ("table.csv", "without.csv"):
-        run("transform", tmp_path / "model", tmp_path / name, "-o", tmp_path / "new.csv")
+        told = run("transform", tmp_path / "model", tmp_path / name, "-o", tmp_path / "new.csv").output
+        assert (sentence in told) == (name == "table.csv" and not words)
+        assert "--weight" not in told
         maps.append(pd.read_csv(tmp_path / "new.csv")[["tsee0", "tsee1"]])
     np.testing.assert_array_equal(*maps)
     assert "an identifier" in run("fit", tmp_path / "table.csv", "--dry-run").stdout
-    assert sentence not in run(*given, "--weight", "Order=1").stderr
-    assert "Order" in tsee.load(tmp_path / "model").map_.feature_names
+    assert sentence not in run(*given, *shlex.split(advice)).stderr
+    assert {"Order", "row #"} <= set(tsee.load(tmp_path / "model").map_.feature_names)

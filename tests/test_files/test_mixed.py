@@ -118,10 +118,10 @@ def test_categories_tags_and_gaps_are_counted_in_all_rows(monkeypatch):
     whole = quick(DtSEE).fit(frame).map_.table
     monkeypatch.setattr(encoding, "SAMPLE_ROWS", 100)
     monkeypatch.setattr(encoding, "SAMPLE_PART", 1)
-    sampled = encoding._sample(as_frame(frame.iloc[:-1]))
+    sampled = encoding.sample_of(as_frame(frame.iloc[:-1]))
     assert len(sampled["color"]) == 100
     frame.loc[[393, 394], "color"] = "green"  # not in the sample
-    monkeypatch.setattr(encoding, "_sample", lambda frame: {k: v[:100] for k, v in frame.block(0, 400).items()})
+    monkeypatch.setattr(encoding, "sample_of", lambda frame: {k: v[:100] for k, v in frame.block(0, 400).items()})
     counted = {column.name: column for column in quick(DtSEE).fit(frame).map_.table.columns}
     known = {column.name: column for column in whole.columns}
     assert counted["color"].encoder.categories == ["blue", "red", "green", "gold"]

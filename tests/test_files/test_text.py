@@ -25,8 +25,8 @@ def test_text_is_what_pandas_wrote(tmp_path, parser, extension, check_slices, pe
     np.testing.assert_array_equal(table.other_columns["person_id"], frame["person_id"])
     assert table.other_columns["name"].tolist() == frame["name"].tolist()
     assert table.label.tolist() == frame["class"].tolist()
-    identifier = "'person_id' (to keep it: columns={'person_id': 1}, or --weight person_id=1)"
-    assert table.notes == ["Kept aside, not numeric: 'name'.", f"Kept aside, an identifier: {identifier}."]
+    assert table.notes == ["Kept aside, not numeric: 'name'.", "Kept aside, an identifier: 'person_id'."]
+    assert table.identifiers == ["person_id"]
     assert table.kept(100, 102)["name"].tolist() == frame["name"][100:102].tolist()
 
 

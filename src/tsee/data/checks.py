@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import Any
 
@@ -12,18 +13,18 @@ import scipy.sparse
 import torch
 
 from tsee.data.numbers import as_numbers, as_plain, narrowed
-from tsee.distributed import all_agree, all_sum, world_size
+from tsee.distributed import world_size
 from tsee.exceptions import DataWarning, warn
 from tsee.files import open_table
 from tsee.files.errors import listed
 from tsee.files.fields import LARGEST_INTEGER
-from tsee.files.identifiers import are_identifiers, is_suspect, kept_aside
-from tsee.files.opening import has_columns
+from tsee.files.identifiers import FIRST_VALUES, identifiers_of, in_parts, is_suspect, kept_aside, to_keep
+from tsee.files.opening import has_columns, open_share
 from tsee.files.rows import ChosenColumns, Rows, check_numeric, first_not_finite
 from tsee.files.sparse import checked_csr
 from tsee.scikit import BaseEstimator, validate_data
 
-__all__ = ["check_finite", "check_rows", "dense", "with_columns"]
+__all__ = ["check_finite", "check_rows", "dense", "in_order"]
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -36,7 +37,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """
     names = None if reset else getattr(estimator, "feature_names_in_", None)
     if isinstance(X, str | PathLike):
-        X = _open(X, names)
+        X = _open(X, names, reset=reset)
     elif _read_by_slice(X):
         X = SlicedArray(X)
     if isinstance(X, Rows):
@@ -48,6 +49,12 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, a query that has not been run: pass X.collect() instead.")
     X = with_columns(X, names)
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if names is not None and not _column_names(X) and len(shape) == 2 and shape[1] != len(names):
+        raise ValueError(
+            f"X has {shape[1]} features, but {type(estimator).__name__} is expecting {len(names)} features as input: "
+            f"{listed(names)}. An array must have these columns alone, in this order; a DataFrame may have others, too."
+        )
     _check_columns_numeric(X)
     X = _without_identifiers(X) if reset else X
     columns = _column_names(X)
@@ -106,13 +113,14 @@ def _plain(X: Any) -> bool:
     return type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf" and len(X) > 0
 
 
-def _open(path: str | PathLike[str], names: Any) -> Rows:
-    """The rows of a file; if its columns have names, only the features of these ``names``."""
+def _open(path: str | PathLike[str], names: Any, *, reset: bool) -> Rows:
+    """The rows of a file; with ``names``, only these columns, if its columns have names. A collective to ``reset``."""
     if names is not None and has_columns(path):
         return open_table(path, columns=list(names)).rows
-    table = open_table(path)
+    table = open_share(path) if reset and world_size() > 1 else open_table(path)
     if table.notes:
-        warn(" ".join(table.notes), DataWarning)
+        advice = [to_keep(table.identifiers)] if reset and table.identifiers else []
+        warn(" ".join([*table.notes, *advice]), DataWarning)
     return table.rows
 
 
@@ -148,10 +156,8 @@ def _check_stored(estimator: Any, X: Rows, names: Any, *, reset: bool) -> Rows:
             estimator.__dict__.pop("feature_names_in_", None)
         return X
     if names is not None and X.names is not None and list(X.names) != list(names):
+        _check_none_missing(names, X.names)
         column_of = {name: column for column, name in enumerate(X.names)}
-        missing = [name for name in names if name not in column_of]
-        if missing:
-            raise ValueError(f"X lacks columns that the model was fitted with: {listed(missing)}.")
         X = ChosenColumns(X, [column_of[name] for name in names], list(names))
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(
@@ -179,22 +185,19 @@ def _without_identifiers(X: Any) -> Any:
     names = _column_names(X)
     if not names or not all(isinstance(name, str) for name in names):
         return X
-    found = []
-    for name in names:
-        column = X[name]
-        long = str(getattr(column, "dtype", getattr(column, "type", ""))).lower() in ("int64", "uint64")
-        if is_suspect(name) or (long and _largest(np.asarray(column)) > LARGEST_INTEGER):
-            values = np.asarray(column)
-            if len(values) > 1 and are_identifiers(name, lambda values=values: [values]):  # type: ignore[misc]
-                found.append(name)
-    facts = {f"the name of column {column} of X": name for column, name in enumerate(names)}
-    all_agree({"the number of features of X": len(names)} | facts)
-    votes = all_sum(torch.tensor([name in found for name in names], dtype=torch.int64))  # each has some of the rows
-    found = [name for name, vote in zip(names, votes.tolist(), strict=True) if vote == world_size()]
+    first = X.slice(0, FIRST_VALUES) if hasattr(X, "column_names") else X.head(FIRST_VALUES)
+    suspects = [name for name in names if is_suspect(name, _perhaps_long(np.asarray(first[name])))]
+    parts = {name: in_parts(np.asarray(X[name])) for name in suspects}
+    found = identifiers_of(names, suspects, parts.__getitem__, len(X), together=world_size() > 1)
     if not found or len(found) == len(names):
         return X
-    warn(kept_aside(found), DataWarning)
+    warn(f"{kept_aside(found)} {to_keep(found)}", DataWarning)
     return with_columns(X, [name for name in names if name not in found])
+
+
+def _perhaps_long(values: np.ndarray) -> list[Any]:
+    """Values, if they are of a type of integers that float64 may not hold."""
+    return values.tolist() if values.dtype.kind in "iuO" and values.dtype.itemsize == 8 else []
 
 
 def with_columns(X: Any, names: Any) -> Any:
@@ -203,8 +206,27 @@ def with_columns(X: Any, names: Any) -> Any:
     if names is None or len(given) <= len(names) or not set(names) <= set(given):
         return X
     wanted = set(names)
-    kept = [name for name in given if name in wanted]
-    return X.select(kept) if hasattr(X, "column_names") else X[kept]
+    return _selected(X, [name for name in given if name in wanted])
+
+
+def in_order(X: Any, names: Sequence[str] | None) -> Any:
+    """The columns ``names`` of a DataFrame or an Arrow table, in this order; anything without names as it is."""
+    given = _column_names(X)
+    if names is None or not given or not all(isinstance(name, str) for name in given):
+        return X
+    _check_none_missing(names, given)
+    return X if given == list(names) else _selected(X, list(names))
+
+
+def _check_none_missing(names: Sequence[str], given: Iterable[str]) -> None:
+    known = set(given)
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(f"X lacks columns that the model was fitted with: {listed(missing)}.")
+
+
+def _selected(X: Any, names: list[str]) -> Any:
+    return X.select(names) if hasattr(X, "column_names") else X[names]
 
 
 def _largest(values: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from tsee.data.checks import check_finite, with_columns
+from tsee.data.checks import check_finite, in_order
 from tsee.data.numbers import as_numbers
 from tsee.files.rows import Rows
 
@@ -16,7 +16,7 @@ __all__ = ["check_matrix"]
 
 
 def check_matrix(X: Any, n_features: int, names: Sequence[str] | None = None) -> Any:
-    """Check rows that are in the order of a map's features, and return them as an array, a CSR matrix or `Rows`.
+    """Check rows of a map's features, and return them in its order, as an array, a CSR matrix or `Rows`.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ def check_matrix(X: Any, n_features: int, names: Sequence[str] | None = None) ->
         Rows of a file are checked for finite values when they are read.
     n_features : int
     names : sequence of str, optional
-        The names of the features: a DataFrame may have other columns, too, which do not count.
+        The names of the features. A DataFrame may have them in any order, and other columns, which do not count.
     """
-    X = as_numbers(with_columns(X, names))
+    X = as_numbers(in_order(X, names))
     if not isinstance(X, Rows) and not scipy.sparse.issparse(X):
         X = np.asarray(X)
     if len(X.shape) != 2 or X.shape[1] != n_features:

@@ -21,6 +21,7 @@ from tsee.distributed.collectives import (
     all_sum,
     all_sum_together,
     all_sum_with_gradient,
+    all_told,
     broadcast,
 )
 from tsee.distributed.joining import joined_peers
@@ -35,6 +36,7 @@ __all__ = [
     "all_sum",
     "all_sum_together",
     "all_sum_with_gradient",
+    "all_told",
     "broadcast",
     "joined_peers",
     "rank",

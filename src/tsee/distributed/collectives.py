@@ -24,6 +24,7 @@ __all__ = [
     "all_sum",
     "all_sum_together",
     "all_sum_with_gradient",
+    "all_told",
     "broadcast",
 ]
 
@@ -99,9 +100,7 @@ def all_agree(facts: Mapping[str, Any]) -> None:
     digests = _table(np.frombuffer(hashlib.sha256(text).digest(), dtype=np.int64))
     if bool((digests == digests[0]).all()):
         return
-    lengths = _table(np.array([len(text)]))[:, 0]
-    texts = _table(np.frombuffer(text.ljust(int(lengths.max())), dtype=np.uint8))
-    known = [json.loads(row.numpy().tobytes()) for row in texts]
+    known = all_told({name: str(value) for name, value in facts.items()})
     for name in dict.fromkeys(name for one in known for name in one):
         for other, one in enumerate(known):
             if one.get(name) != known[0].get(name):
@@ -110,6 +109,16 @@ def all_agree(facts: Mapping[str, Any]) -> None:
                     f"{_shown(one.get(name))} in process {other}. Start all of them with the same parameters, columns "
                     "and versions."
                 )
+
+
+def all_told(facts: Any) -> list[Any]:
+    """What every process says of itself, in rank order: any values that JSON holds."""
+    if world_size() == 1:
+        return [facts]
+    text = json.dumps(facts).encode()
+    lengths = _table(np.array([len(text)]))[:, 0]
+    texts = _table(np.frombuffer(text.ljust(int(lengths.max())), dtype=np.uint8))
+    return [json.loads(row.numpy().tobytes()) for row in texts]
 
 
 def all_sum_with_gradient(values: Tensor) -> Tensor:

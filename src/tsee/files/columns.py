@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tsee.exceptions import DataFileError, NotAMatrixError
 from tsee.files.errors import check_known, listed, reading
-from tsee.files.identifiers import kept_aside
+from tsee.files.identifiers import identifiers_of, kept_aside
 
 __all__ = ["OtherColumns", "Selection", "name_blanks", "select"]
 
@@ -48,17 +48,40 @@ class Selection:
     explicit: bool
     left: list[int]
     notes: list[str] = field(default_factory=list)
+    identifiers: list[str] = field(default_factory=list)
 
-    def settle(self, names: Sequence[str], identifies: Callable[[int], bool], path: Any) -> None:
-        """Take identifiers out of the features, and note which columns are not features."""
-        identifiers = [position for position in self.suspects if identifies(position)]
+    def settle(
+        self,
+        names: Sequence[str],
+        parts: Callable[[int], Iterable[Any]],
+        n_rows: int,
+        path: Any,
+        *,
+        together: bool = False,
+    ) -> None:
+        """Take identifiers out of the features, and note which columns are not features.
+
+        ``parts`` gives the numbers of a column in parts. With ``together``, the file is the share of one process, and
+        all shares are judged as one table: a collective.
+        """
+        number = {name: position for position, name in enumerate(names)}
+        self.identifiers = identifiers_of(
+            [names[position] for position in sorted({*self.features, *self.suspects})],
+            [names[position] for position in self.suspects],
+            lambda name: parts(number[name]),
+            n_rows,
+            together=together,
+        )
+        if not (self.explicit or self.others or self.label is not None) and len(self.identifiers) == len(self.features):
+            self.identifiers = []  # there is nothing else
+        identifiers = [number[name] for name in self.identifiers]
         left = [*self.left, *(set(self.suspects).difference(identifiers) if self.explicit else ())]
         if left:
             self.notes.insert(0, f"Left out, not among the features: {listed(names[i] for i in sorted(left))}.")
         if self.others:
             self.notes.append(f"Kept aside, not numeric: {listed(names[position] for position in self.others)}.")
         if identifiers:
-            self.notes.append(kept_aside([names[position] for position in identifiers]))
+            self.notes.append(kept_aside(self.identifiers))
         self.others = sorted([*self.others, *identifiers])
         self.features = [position for position in self.features if position not in identifiers]
         if not self.features:

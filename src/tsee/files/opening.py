@@ -16,7 +16,7 @@ from tsee.files.stamps import check_plain
 from tsee.files.stores import is_zarr
 from tsee.files.table import Table
 
-__all__ = ["data_files", "has_columns", "is_zarr", "open_table"]
+__all__ = ["data_files", "has_columns", "is_zarr", "open_share", "open_table"]
 
 # If a file begins with these bytes, its kind is certain.
 MAGIC = {
@@ -108,21 +108,32 @@ def open_table(
     (array([[1.5, 2. ],
            [0.5, 3. ]], dtype=float32), ['width', 'height'], ['rose', 'lily'], ['id'])
     """
-    path = Path(path)
     for name, value in (("columns", columns), ("drop", drop)):
         if isinstance(value, str):
             raise TypeError(f"The {name!r} parameter must be a sequence of names. Got the text {value!r} instead.")
+    return _opened(Path(path), key, dict(label=label, columns=columns, drop=drop))
+
+
+def open_share(path: str | PathLike[str]) -> Table:
+    """Open a data file with this process's share of the rows of a table: a collective if its columns have names.
+
+    All shares have the same columns, and what identifies the rows is judged from all of them.
+    """
+    return _opened(Path(path), None, dict(label=None, columns=None, drop=()), together=True)
+
+
+def _opened(path: Path, key: str | None, named: dict[str, Any], *, together: bool = False) -> Table:
     kind, files = _kind(path)
-    named: dict[str, Any] = dict(label=label, columns=columns, drop=drop)
     if kind in ("text", "parquet", "npy") and key is not None:
         raise DataFileError(f"{str(path)!r} holds one table, and has no key {key!r}: leave the key out.")
     if kind == "text":
-        return text.open_text(path, **named)
+        return text.open_text(path, **named, together=together)
     if kind == "parquet":
-        return parquet.open_parquet(path, files, **named)
+        return parquet.open_parquet(path, files, **named, together=together)
     if kind == "hdf5" and h5ad.is_h5ad(path):
         return h5ad.open_h5ad(path, key=key, **named)
-    arrays.check_no_columns(path, columns=columns, drop=drop)
+    label = named["label"]
+    arrays.check_no_columns(path, columns=named["columns"], drop=named["drop"])
     if kind == "npy":
         arrays.check_no_columns(path, label=label)
         return arrays.open_npy(path) if path.is_file() else arrays.open_npy_folder(path, files)

@@ -13,8 +13,7 @@ import numpy as np
 from tsee.exceptions import DataFileError, NotAMatrixError
 from tsee.files.columns import OtherColumns, select
 from tsee.files.errors import check_different, listed, reading, require
-from tsee.files.fields import LARGEST_INTEGER
-from tsee.files.identifiers import are_identifiers, is_suspect
+from tsee.files.identifiers import FIRST_VALUES, PART_ROWS, is_suspect
 from tsee.files.rows import FileArray, Rows
 from tsee.files.scratch import NumberSpill, Scratch
 from tsee.files.stamps import Stamp
@@ -35,6 +34,7 @@ def open_parquet(
     label: str | None = None,
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
+    together: bool = False,
 ) -> Table:
     """A table of one or more Parquet files, joined in order."""
     require("pyarrow.parquet", "parquet", path)
@@ -48,11 +48,10 @@ def open_parquet(
     asked = columns
     if columns is not None:
         columns = _whole_lists(columns, names, kinds)
-    long = _long_integers(shards, names)
     chosen = select(
         names,
         [kind in ("integer", "number", "list") for kind in kinds],
-        [kind == "integer" and (is_suspect(name) or name in long) for name, kind in zip(names, kinds, strict=True)],
+        _suspected(shards, names, kinds),
         path=path,
         label=label,
         columns=columns,
@@ -67,7 +66,7 @@ def open_parquet(
     if len(shards) == 0:
         raise DataFileError(f"{str(path)!r} has no rows of data: is it the right file?")
     with reading(path, "a Parquet file"):
-        chosen.settle(names, lambda position: _identifies(shards, names[position]), path)
+        chosen.settle(names, lambda position: _parts(shards, names[position]), len(shards), path, together=together)
         features = [shards.feature(names[position], kinds[position]) for position in chosen.features]
     scratch = Scratch()
     rows = ParquetRows(shards, features, scratch)
@@ -89,6 +88,7 @@ def open_parquet(
         label_name=label,
         label_column=None if label is None else _Column(shards, label),
         notes=chosen.notes,
+        identifiers=chosen.identifiers,
         holds=[scratch],
     )
 
@@ -336,23 +336,27 @@ def _to_numpy(column: Any) -> np.ndarray:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _identifies(shards: _Shards, name: str) -> bool:
-    try:
-        return are_identifiers(
-            name, lambda: (batch.column(0).to_numpy(zero_copy_only=True) for batch in shards.batches([name], 2**16))
-        )
-    except (ValueError, TypeError):
-        return False  # some are missing
-
-
-def _long_integers(shards: _Shards, names: Sequence[str]) -> set[str]:
-    """The columns with integers that float64 does not hold among the first rows."""
+def _suspected(shards: _Shards, names: Sequence[str], kinds: Sequence[str]) -> list[bool]:
+    """Which columns are numbers that may be identifiers."""
     import pyarrow.types as types
 
     asked = [name for name in names if types.is_int64(kind := shards.schema.field(name).type) or types.is_uint64(kind)]
-    first = next(iter(shards.batches(asked, 1024)), None) if asked else None
-    found = {} if first is None else first.to_pydict()
-    return {name for name, values in found.items() if any(abs(value or 0) > LARGEST_INTEGER for value in values)}
+    first: dict[str, list[Any]] = {name: [] for name in asked}
+    for batch in shards.batches(asked, FIRST_VALUES) if asked else ():
+        for name, values in batch.to_pydict().items():
+            first[name] += values
+        if len(first[asked[0]]) >= FIRST_VALUES:
+            break
+    return [
+        kind in ("integer", "number") and is_suspect(name, first.get(name, ())[:FIRST_VALUES])
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+
+
+def _parts(shards: _Shards, name: str) -> Iterator[np.ndarray]:
+    """A column in parts; a gap is None or NaN."""
+    for batch in shards.batches([name], PART_ROWS):
+        yield batch.column(0).to_numpy(zero_copy_only=False)
 
 
 def _whole_lists(columns: Sequence[str], names: Sequence[str], kinds: Sequence[str]) -> list[str]:

@@ -29,6 +29,8 @@ class Table:
         Names of the features, if the file has them.
     other_columns : mapping of str to numpy.ndarray
         Identifiers and columns that are not numeric, in the order of the file. Each is read when it is needed.
+    identifiers : list of str
+        The columns that were taken for identifiers.
     label_name : str or None
         The column that was named as the label.
     label : numpy.ndarray or None
@@ -54,6 +56,7 @@ class Table:
         label_name: str | None = None,
         label_column: Any = None,
         notes: Sequence[str] = (),
+        identifiers: Sequence[str] = (),
         loadings: str | None = None,
         holds: Sequence[Any] = (),
     ):
@@ -66,7 +69,7 @@ class Table:
         self.other_columns = OtherColumns() if other_columns is None else other_columns
         self.label_name, self._label_column = label_name, label_column
         self._label: np.ndarray | None = None
-        self.notes = list(notes)
+        self.notes, self.identifiers = list(notes), list(identifiers)
         self.loadings = loadings
         self._holds = list(holds)
 

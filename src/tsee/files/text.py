@@ -22,16 +22,17 @@ import numpy as np
 from tsee.exceptions import DataFileError, NotAMatrixError
 from tsee.files.columns import OtherColumns, Selection, name_blanks, select
 from tsee.files.errors import check_different, listed, reading
-from tsee.files.fields import decimal_marks, is_integer, is_missing, is_number, mostly_numbers, pointed
-from tsee.files.identifiers import are_identifiers, is_suspect
+from tsee.files.fields import decimal_marks, is_missing, is_number, mostly_numbers, pointed
+from tsee.files.identifiers import FIRST_VALUES, in_parts, is_suspect
 from tsee.files.rows import ArrayRows, FileArray, all_finite
 from tsee.files.scratch import NumberSpill, Scratch, TextColumn, TextSpill
 from tsee.files.stamps import Stamp
 from tsee.files.table import Table
+from tsee.files.tallies import whole_numbers
 
 __all__ = ["open_text"]
 
-# Fields in a block, and in the first block, which decides the types of the columns.
+# Fields in a block, and in the first block, which decides the types of the columns and has `FIRST_VALUES` rows or more.
 BLOCK_FIELDS = 2**17
 FIRST_FIELDS = 2**18
 # From this size on it pays to import pyarrow, if it is installed.
@@ -40,7 +41,12 @@ ARROW_BLOCK = 2**20
 
 
 def open_text(
-    path: Path, *, label: str | None = None, columns: Sequence[str] | None = None, drop: Sequence[str] = ()
+    path: Path,
+    *,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    together: bool = False,
 ) -> Table:
     """A table of a CSV or TSV file, which may be compressed with gzip."""
     stamp = Stamp(path)
@@ -49,7 +55,7 @@ def open_text(
         stamp.watch(),
         contextlib.closing(_PlainFile(path)) as file,
     ):
-        first = file.block(FIRST_FIELDS)
+        first = file.block(max(FIRST_FIELDS, FIRST_VALUES * len(file.names)))
         if not first.rows:
             raise DataFileError(f"{str(path)!r} has no rows of data: is it the right file?")
         fields = [[row[position] for row in first.rows] for position in range(len(file.names))]
@@ -58,7 +64,9 @@ def open_text(
             for name, values in zip(file.names, fields, strict=True)
         ]
         suspected = [
-            number and is_suspect(name, values) and all(map(is_integer, values))
+            number
+            and is_suspect(name, values[:FIRST_VALUES])
+            and whole_numbers([pointed(value, file.decimal) for value in values]) is not None
             for name, number, values in zip(file.names, numeric, fields, strict=True)
         ]
         chosen = select(file.names, numeric, suspected, path=path, label=label, columns=columns, drop=drop)
@@ -74,7 +82,7 @@ def open_text(
         parsed = _parse(_arrow_blocks(file, chosen), chosen, file.decimal) if fast else None
         parsed = parsed or _parse(_plain_blocks(file, first, chosen), chosen, file.decimal)
     assert parsed is not None
-    return _table(path, file, chosen, parsed, label)
+    return _table(path, file, chosen, parsed, label, together)
 
 
 @dataclass
@@ -292,16 +300,13 @@ def _parse(
     return None
 
 
-def _table(path: Path, file: _PlainFile, chosen: Selection, parsed: _Parsed, label: str | None) -> Table:
-    def identifies(position: int) -> bool:
-        column = parsed.texts[position]
-        return are_identifiers(
-            file.names[position], lambda: (column[start : start + 2**16] for start in range(0, len(column), 2**16))
-        )
-
+def _table(
+    path: Path, file: _PlainFile, chosen: Selection, parsed: _Parsed, label: str | None, together: bool
+) -> Table:
     if file.headless:
         chosen.notes.append(f"There is no header: the columns are called {file.names[0]!r} to {file.names[-1]!r}.")
-    chosen.settle(file.names, identifies, path)
+    n_rows = len(parsed.numbers)
+    chosen.settle(file.names, lambda position: in_parts(parsed.texts[position]), n_rows, path, together=together)
     names = [file.names[position] for position in chosen.features]
     stored = {position: index for index, position in enumerate(parsed.positions)}
     return Table(
@@ -311,6 +316,7 @@ def _table(path: Path, file: _PlainFile, chosen: Selection, parsed: _Parsed, lab
         label_name=label,
         label_column=None if chosen.label is None else parsed.texts[chosen.label],
         notes=chosen.notes,
+        identifiers=chosen.identifiers,
         source=path,
         kind="text",
         holds=[parsed.scratch],

@@ -11,6 +11,7 @@ from typing import Any
 from tsee.exceptions import DataFileError, UnnamedColumnsError
 from tsee.files import Table, open_table
 from tsee.files.errors import listed
+from tsee.files.identifiers import kept_aside
 from tsee.files.loadings import PROJECT
 from tsee.files.mixed import MixedTable, open_mixed
 from tsee.fitted import fitted_map
@@ -71,7 +72,9 @@ def open_for_fit(
     if table is None:
         return options.open(path)
     rows = encoded_file(table, choices, missing)
-    table.notes += rows.encoder.notes()
+    table.identifiers = rows.encoder.identifiers
+    if table.identifiers:
+        table.notes.append(kept_aside(table.identifiers))
     return _encoded(table, rows)
 
 

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from tsee.files.errors import listed
-from tsee.files.identifiers import kept_aside
 from tsee.files.rows import Rows
 from tsee.tables.encoders import (
     CategoryEncoder,
@@ -30,7 +29,7 @@ from tsee.tables.gaps import GapFiller, learn_gaps
 from tsee.tables.kinds import Choice, recognized
 from tsee.values import is_list_of, is_number, need
 
-__all__ = ["Column", "EncodedRows", "TableEncoder", "learn_table"]
+__all__ = ["Column", "EncodedRows", "TableEncoder", "learn_table", "sample_of"]
 
 # Rows, evenly spaced, from which kinds and encoders are learned, in parts of this many. Categories, tags and gaps are
 # counted in all rows.
@@ -150,10 +149,10 @@ class TableEncoder:
         widths = [column.encoder.width for column in self.columns]
         return [sum(widths[:place]) for place in range(len(widths))]
 
-    def notes(self) -> list[str]:
-        """What the user should know, in sentences: which columns were taken for identifiers."""
-        found = [name for name, why in self.aside.items() if why == "identifier"]
-        return [kept_aside(found)] if found else []
+    @property
+    def identifiers(self) -> list[str]:
+        """The columns that were taken for identifiers."""
+        return [name for name, why in self.aside.items() if why == "identifier"]
 
     def lines(self) -> list[str]:
         """The columns and what becomes of them, as the lines of a table."""
@@ -276,7 +275,7 @@ def learn_table(frame: Frame, choices: dict[str, Choice] | None = None) -> Table
         raise ValueError(
             f"The 'columns' parameter names {listed(unknown)}, which X does not have: it has {listed(frame.names)}."
         )
-    sample = _sample(frame)
+    sample = sample_of(frame)
     kinds = {
         name: choices.get(name, Choice()).kind or recognized(name, sample[name], frame, name not in choices)
         for name in frame.names
@@ -312,7 +311,7 @@ def learn_table(frame: Frame, choices: dict[str, Choice] | None = None) -> Table
     return TableEncoder(tuple(finished), tuple(frame.names), frame.named, aside, learn_gaps(np.concatenate(parts, 1)))
 
 
-def _sample(frame: Frame) -> dict[str, np.ndarray]:
+def sample_of(frame: Frame) -> dict[str, np.ndarray]:
     """Columns of rows from all over the table, or of all rows."""
     n = frame.n_rows
     if n <= SAMPLE_ROWS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from tsee.files.errors import listed
-from tsee.files.fields import LARGEST_INTEGER
 from tsee.files.identifiers import (
+    FIRST_VALUES,
     MIN_ROWS,
-    all_different,
+    PART_ROWS,
+    are_different_words,
     are_identifiers,
+    is_suspect,
     named_like_identifier,
     named_like_numbering,
 )
@@ -43,8 +45,6 @@ ASIDE_KINDS = ("identifier", "empty")
 MANY_WORDS, DISTINCT_SHARE, LONG_WORDS = 50, 0.5, 60
 # A column holds numbers, dates or tags if this share of its values can be read as such.
 MOST = 0.9
-# Rows that are looked at together when all must be different.
-CHECKED_ROWS = 2**16
 # Words are tags if this share of them has one of these marks between them, and tags occur twice in the mean.
 TAGGED_SHARE, TAG_MARKS = 0.3, "|;"
 # Longer words are cut.
@@ -95,27 +95,23 @@ def _choice(name: str, value: Any) -> Choice:
 
 def recognized(name: str, values: np.ndarray, frame: Frame, aside: bool = True) -> str:
     """The kind of a column of a table by a sample of its values; no identifier unless it may be kept ``aside``."""
+
+    def parts() -> Iterator[np.ndarray]:
+        for start in range(0, frame.n_rows, PART_ROWS):
+            yield frame.exact(start, min(frame.n_rows, start + PART_ROWS), name)
+
     known = frame.types.get(name, "")
     if aside and frame.named:  # a column of an array has no name that says what it is
-        kind = kind_of(name, values, known, lambda: frame.exact(0, len(values), name))
-        if kind != "identifier" or frame.n_rows <= len(values) or _all_differ(frame, name):
-            return kind
+        return kind_of(name, values, known, parts, frame.n_rows)
     return kind_of(None, values, known)
 
 
-def _all_differ(frame: Frame, name: str) -> bool:
-    """Whether the values of all rows are different, not only those of a sample."""
-
-    def parts() -> Iterator[np.ndarray]:
-        for start in range(0, frame.n_rows, CHECKED_ROWS):
-            values = frame.exact(start, min(frame.n_rows, start + CHECKED_ROWS), name)
-            yield np.array([hash(value) for value in values.tolist()]) if values.dtype.kind == "O" else values
-
-    return all_different(parts)
-
-
 def kind_of(
-    name: str | None, values: np.ndarray, known: str = "", exact: Callable[[], np.ndarray] | None = None
+    name: str | None,
+    values: np.ndarray,
+    known: str = "",
+    parts: Callable[[], Iterable[np.ndarray]] | None = None,
+    n_rows: int | None = None,
 ) -> str:
     """The kind of a column by a sample of its values; "identifier" and "empty" are kept aside.
 
@@ -127,8 +123,10 @@ def kind_of(
         As in a block of a `Frame`.
     known : str
         "category", "date", "boolean" or "duration" if its type says so.
-    exact : callable, optional
-        Gives the values as `Frame.exact` does, if float64 does not hold them.
+    parts : callable, optional
+        Gives the values of all ``n_rows`` rows in parts, as `Frame.exact` does. They show whether it is an identifier,
+        as far as the sample does not; by default ``values`` do.
+    n_rows : int, optional
     """
     if values.dtype.kind == "f":
         there = values[np.isfinite(values)]
@@ -136,9 +134,7 @@ def kind_of(
             return "empty"
         if known in ("category", "boolean"):
             return known
-        if exact is not None and float(np.abs(there).max()) > LARGEST_INTEGER:
-            there = exact()
-        return "identifier" if _identify(name, there) else "number"
+        return "identifier" if _identify(name, there, parts, n_rows) else "number"
     there = [value for value in values.tolist() if value is not None]
     if not there:
         return "empty"
@@ -152,15 +148,35 @@ def kind_of(
         return "date"
     numbers = _share(there, parsed_number)
     if numbers == 1:
-        return "identifier" if _identify(name, np.array(there, dtype=object)) else "number"
+        return "identifier" if _identify(name, np.array(there, dtype=object), parts, n_rows) else "number"
     words = [text_of(value) for value in there]
-    if _words_identify(name, words):
+    if _words_identify(name, words) and (parts is None or _all_differ(parts(), n_rows or 0)):
         return "identifier"
     return "number" if numbers >= MOST else _kind_of_words(words)
 
 
-def _identify(name: str | None, numbers: np.ndarray) -> bool:
-    return name is not None and len(numbers) > 1 and are_identifiers(name, lambda: [numbers])
+def _identify(
+    name: str | None, numbers: np.ndarray, parts: Callable[[], Iterable[np.ndarray]] | None, n_rows: int | None
+) -> bool:
+    first = numbers[:FIRST_VALUES].tolist()
+    if numbers.dtype.kind == "f":  # perhaps of integers that it has rounded
+        first = list(map(int, first))
+    if name is None or len(numbers) < 2 or not is_suspect(name, first):
+        return False
+    if parts is None:
+        return are_identifiers(name, lambda: [numbers])
+    return are_identifiers(name, lambda: map(_without_words, parts()), n_rows)
+
+
+def _without_words(part: np.ndarray) -> np.ndarray:
+    """Numbers, and none of the few words that may be among them."""
+    if part.dtype.kind in "iuf":
+        return part
+    return np.array([value for value in part.tolist() if parsed_number(value) is not None], dtype=object)
+
+
+def _all_differ(parts: Iterable[np.ndarray], n_rows: int) -> bool:
+    return are_different_words((map(text_of, part.tolist()) for part in parts), n_rows)
 
 
 def _kind_of_words(words: list[str]) -> str:

@@ -16,8 +16,9 @@ from tsee.distributed import world_size
 from tsee.exceptions import DataWarning, NotAMatrixError, warn
 from tsee.files import Table, open_table
 from tsee.files.errors import listed
+from tsee.files.identifiers import kept_aside, to_keep
 from tsee.files.mixed import MixedTable, has_gaps, open_mixed
-from tsee.tables.encoding import EncodedRows, TableEncoder, learn_table
+from tsee.tables.encoding import EncodedRows, TableEncoder, learn_table, sample_of
 from tsee.tables.frames import Frame, as_frame, gaps_of, is_frame, is_gap
 from tsee.tables.kinds import ASIDE_KINDS, Choice, recognized
 
@@ -54,8 +55,8 @@ def table_of(X: Any, choices: dict[str, Choice], missing: str) -> EncodedRows | 
         return None
     file = isinstance(X, MixedTable)
     rows = encoded_file(X, choices, missing) if file else encoded_rows(as_frame(X), choices, missing)
-    if notes := rows.encoder.notes():
-        warn(" ".join(notes), DataWarning)
+    if found := rows.encoder.identifiers:
+        warn(f"{kept_aside(found)} {to_keep(found)}", DataWarning)
     return rows
 
 
@@ -129,9 +130,8 @@ def open_encoded(path: str | PathLike[str], *, missing: str = "allow", forced: b
         with open_table(path, **options) as table:
             if table.kind not in ("text", "parquet"):
                 return None
-            words = [name for name in table.other_columns if options.get("columns") is None and _is_used(name, table)]
-            gaps = has_gaps(table)
-            if not forced and not words and (missing == "error" or not gaps):
+            words = options.get("columns") is None and _has_words(table)
+            if not forced and not words and (missing == "error" or not has_gaps(table)):
                 return None
     except NotAMatrixError as error:
         if missing == "error":
@@ -142,10 +142,14 @@ def open_encoded(path: str | PathLike[str], *, missing: str = "allow", forced: b
     return mixed
 
 
-def _is_used(name: str, table: Table) -> bool:
+def _has_words(table: Table) -> bool:
     """Whether a column that is not numeric is more than an identifier."""
+    names = [name for name in table.other_columns if name not in table.identifiers]
+    if not names:
+        return False
     frame = as_frame(table)
-    return recognized(name, frame.block(0, min(len(table), 10_000))[name], frame) not in ASIDE_KINDS
+    sample = sample_of(frame)
+    return any(recognized(name, sample[name], frame) not in ASIDE_KINDS for name in names)
 
 
 def _from_tensor(X: torch.Tensor, *, forced: bool) -> np.ndarray | None:
