@@ -226,14 +226,14 @@ def _labels(estimator: Any, table: Any) -> Any:
 
 def check_resume(checkpoint: str | None, resume: bool) -> None:
     """Continue from a state only with --resume, or if torchrun has restarted the command; never by accident."""
-    from tsee.training.checkpoint import FILE_NAME
+    from tsee.training.checkpoint import holds_state
 
     if checkpoint is None:
         if resume:
             raise click.UsageError("--resume needs --checkpoint, the folder of the state to continue from.")
         return
     restarted = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
-    if (Path(checkpoint) / FILE_NAME).exists() and not (resume or restarted):
+    if holds_state(Path(checkpoint)) and not (resume or restarted):
         raise click.UsageError(
             f"{checkpoint!r} holds the state of a fit that was stopped: add --resume to continue it, or remove it."
         )

@@ -34,7 +34,7 @@ from tsee.layout import Guide
 from tsee.metric import PRECOMPUTED, check_square
 from tsee.neighbors import GivenNeighbors
 from tsee.networks import folded
-from tsee.objectives import Objective
+from tsee.objectives import Keeper, Objective
 from tsee.persistence import save_model
 from tsee.preprocessing import Inputs, fit_preprocessing
 from tsee.progress import say
@@ -47,6 +47,7 @@ from tsee.scikit import (
 )
 from tsee.tables import EncodedRows, TableEncoder, check_columns, encode_new, table_of
 from tsee.training.checkpoint import Checkpoint, data_digest, digest_of_all, saved_seed
+from tsee.training.kept import KeptNeighbors
 from tsee.training.plan import Plan, resolve_device
 from tsee.training.reading import TakenRows, read_batches
 from tsee.training.stages import Session, Stage, Train, run_stages
@@ -117,6 +118,7 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator, AB
         n_own_rows: int,
         labels: Labels | None,
         learners: Tensor | None = None,
+        keeper: Keeper | None = None,
     ) -> Objective:
         """The loss, and what it needs of the rows."""
 
@@ -184,7 +186,9 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator, AB
         guide = self._guide(rows, names, exemplars)
         learners = self._learners(exemplars, plan)
         lesson = plan if learners is None else self._lesson(plan, len(learners))
-        objective = self._make_objective(exemplars, lesson, rows.shape[0], labels, learners)
+        keeper = None if checkpoint is None else KeptNeighbors(checkpoint)
+        with checkpoint or nullcontext():
+            objective = self._make_objective(exemplars, lesson, rows.shape[0], labels, learners, keeper)
         if learners is None or exemplars is None:
             store = read_batches(inputs, objective, plan, on_disk=isinstance(rows, Rows))
         else:

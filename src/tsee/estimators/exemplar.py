@@ -34,7 +34,7 @@ from tsee.layout import Guide
 from tsee.metric import PRECOMPUTED, check_distances, compares_features, metric_of
 from tsee.neighbors import GivenIndex, GivenNeighbors
 from tsee.networks import NoNetwork, put_before
-from tsee.objectives import Full, Neighborhoods, Noise, Objective, Sampled
+from tsee.objectives import Full, Keeper, Neighborhoods, Noise, Objective, Sampled
 from tsee.placement.given import given_positions
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
@@ -278,6 +278,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         n_own_rows: int,
         labels: Labels | None,
         learners: Tensor | None = None,
+        keeper: Keeper | None = None,
     ) -> Objective:
         assert exemplars is not None
         n_candidates = len(exemplars) - (exemplars.indices is not None)
@@ -305,6 +306,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
             projection=projection,
             labels=labels,
             learners=learners,
+            keeper=keeper,
             verbose=plan.verbose,
         )
         if self.contrast == "noise":

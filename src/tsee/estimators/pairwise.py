@@ -11,7 +11,7 @@ from tsee.estimators.paper import PaperSettings
 from tsee.exemplars import Exemplars
 from tsee.labels import Labels
 from tsee.metric import metric_of
-from tsee.objectives import Pairwise
+from tsee.objectives import Keeper, Pairwise
 from tsee.training.plan import Plan, resolve_perplexity
 
 __all__ = ["PairwiseMap"]
@@ -31,6 +31,7 @@ class PairwiseMap(PaperSettings, ParametricMap):
         n_own_rows: int,
         labels: Labels | None,
         learners: Tensor | None = None,
+        keeper: Keeper | None = None,
     ) -> Pairwise:
         smallest = all_sum(smallest_batch(n_own_rows, plan.n_steps))  # every process has a part of each batch
         perplexity = resolve_perplexity(self.perplexity, smallest - 1, "neighbors in a batch (see batch_size)")

@@ -3,7 +3,7 @@
 from tsee.neighbors.cells import MOST_IN_CELLS, CellIndex, build_index
 from tsee.neighbors.exact import ExactIndex
 from tsee.neighbors.given import GivenIndex, GivenNeighbors
-from tsee.neighbors.index import Index
+from tsee.neighbors.index import Index, part_of
 from tsee.neighbors.scanned import ScannedIndex
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "Index",
     "ScannedIndex",
     "build_index",
+    "part_of",
 ]

@@ -14,7 +14,7 @@ from tsee.batches import Batch, Columns
 from tsee.objectives.distillation import Distillation, choice_loss, distance_loss
 from tsee.objectives.full import Full, exemplar_loss
 from tsee.objectives.kernels import log_normalizer
-from tsee.objectives.neighborhoods import Neighborhoods
+from tsee.objectives.neighborhoods import Keeper, Neighborhoods
 from tsee.objectives.noise import Noise, noise_contrastive_loss
 from tsee.objectives.pairwise import Pairwise, pairwise_loss
 from tsee.objectives.sampled import Sampled, sampled_loss
@@ -22,6 +22,7 @@ from tsee.objectives.sampled import Sampled, sampled_loss
 __all__ = [
     "Distillation",
     "Full",
+    "Keeper",
     "Neighborhoods",
     "Noise",
     "Objective",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -13,16 +15,32 @@ from tsee.distributed import all_sum, broadcast, rank, world_size
 from tsee.exemplars import Exemplars, take
 from tsee.labels import Labels
 from tsee.metric import euclidean
-from tsee.neighbors import MOST_IN_CELLS, build_index
+from tsee.neighbors import MOST_IN_CELLS, build_index, part_of
 from tsee.preprocessing import Inputs, Preprocessing
 from tsee.progress import progress_bar
 
-__all__ = ["Neighborhoods"]
+__all__ = ["Keeper", "Neighborhoods"]
 
 # Exemplars whose neighbors are searched for together.
 SEARCHED_ROWS = 2**15
 # So many positions do not stay in the cache of a processor: a layout gathers more of them faster in another order.
 SCATTERED = 2**18
+
+
+class Keeper(Protocol):
+    """Keeps the neighbors of exemplars, so that a search that was stopped does not begin again."""
+
+    def read(self, n: int, k: int) -> Iterable[tuple[Tensor, Affinities]]:
+        """The numbers of some of ``n`` exemplars, which this process found before, and their ``k`` neighbors."""
+        ...
+
+    def add(self, rows: Tensor, found: Affinities) -> None:
+        """The neighbors of the exemplars of these numbers were found; ``found`` has a row for every exemplar."""
+        ...
+
+    def finish(self, found: Affinities) -> None:
+        """All neighbors were found."""
+        ...
 
 
 class Neighborhoods:
@@ -45,6 +63,8 @@ class Neighborhoods:
         The labels of the rows of this process, if neighbors count less whose labels differ. The exemplars must be rows.
     learners : Tensor, optional
         The exemplars that the rows of this process are, if the network learns from exemplars only.
+    keeper : Keeper, optional
+        Keeps the neighbors of the exemplars while they are searched for.
     verbose : bool
         Whether to show how far the search for the exemplars' neighbors is.
     """
@@ -60,6 +80,7 @@ class Neighborhoods:
         projection: Preprocessing | None = None,
         labels: Labels | None = None,
         learners: Tensor | None = None,
+        keeper: Keeper | None = None,
         verbose: bool = False,
     ) -> None:
         self.exemplars, self.start, self.projection = exemplars, start, projection
@@ -72,7 +93,7 @@ class Neighborhoods:
         self.labels, self._exemplar_labels = labels, None
         if labels is not None and exemplars.indices is not None:
             self._exemplar_labels = take(labels.values[:, None], exemplars.indices)[:, 0]
-        self._of_exemplars = self._search(verbose=verbose) if remember else None
+        self._of_exemplars = self._search(keeper, verbose=verbose) if remember else None
 
     @cached_property
     def seen(self) -> Tensor:
@@ -118,7 +139,7 @@ class Neighborhoods:
 
     def order(self) -> Tensor | None:
         """An order of very many exemplars in which neighbors are near each other; None for few. A collective."""
-        if len(self.exemplars) <= SCATTERED:
+        if len(self.exemplars) <= SCATTERED or self.exemplars.neighbors is not None:
             return None
         return broadcast(self._index.part(0, 1))
 
@@ -126,14 +147,27 @@ class Neighborhoods:
         indices, distances = self._index.query(inputs, self.n_neighbors, exclude=own)
         return Affinities(indices, conditional_probabilities(distances, self.perplexity))
 
-    def _search(self, *, verbose: bool) -> Affinities:
+    def _search(self, keeper: Keeper | None, *, verbose: bool) -> Affinities:
         """The neighbors of the exemplars among themselves. Each process searches for a part of them. A collective."""
         shape = (len(self.exemplars), self.n_neighbors)
         found = Affinities(torch.zeros(shape, dtype=torch.int32), torch.zeros(shape))
-        mine = self._index.part(rank(), world_size())
+        if self.exemplars.neighbors is not None:
+            keeper, mine = None, self._index.part(rank(), world_size())  # those that were given to this process
+        else:
+            known = torch.zeros(len(self.exemplars), dtype=torch.int32)
+            for rows, nearest in () if keeper is None else keeper.read(*shape):
+                found.indices[rows], found.probabilities[rows] = nearest.indices, nearest.probabilities
+                known[rows] = 1
+            # The cells of the first process: another machine may round to others, and a row must be in one part.
+            order = broadcast(self._index.part(0, 1))
+            mine = part_of(order[all_sum(known)[order] == 0], rank(), world_size())
         with progress_bar(len(mine), "neighbors", "row", verbose=verbose) as bar:
-            for part in mine.split(SEARCHED_ROWS):
+            for part in mine.split(SEARCHED_ROWS) if len(mine) else ():
                 nearest = self._nearest(self.exemplars.inputs[part], part)
                 found.indices[part], found.probabilities[part] = nearest.indices.int(), nearest.probabilities
+                if keeper is not None:
+                    keeper.add(part, found)
                 bar.update(len(part))
+        if keeper is not None:
+            keeper.finish(found)
         return Affinities(all_sum(found.indices), all_sum(found.probabilities))

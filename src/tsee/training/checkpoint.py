@@ -1,4 +1,7 @@
-"""A fit that can be resumed: its stage, its map so far and its run, in one file of plain tensors."""
+"""A fit that can be resumed: its stage, its map so far and its run, in one file of plain tensors.
+
+Neighbors that were found before the first stage are kept in files of their own (`tsee.training.kept`).
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,12 @@ from tsee.fitted import PLACEMENTS, History
 from tsee.training.run import RunState
 from tsee.values import is_count, is_list_of, is_number, need
 
-__all__ = ["FILE_NAME", "Checkpoint", "State", "data_digest", "digest_of_all", "saved_seed"]
+__all__ = ["FILE_NAME", "Checkpoint", "State", "data_digest", "digest_of_all", "holds_state", "saved_seed"]
 
 FORMAT = "tsee-checkpoint-3"
 FILE_NAME = "checkpoint.safetensors"
+# What was found before there is a state: the number of the process, and the number of the file.
+PART_NAME, PARTS = "neighbors-{:05d}-{:05d}.safetensors", "neighbors-{}-*.safetensors"
 # Seconds between two checkpoints.
 INTERVAL = 20.0
 # The rows that tell data from other data: this many slices of this many rows, evenly spaced.
@@ -67,9 +72,20 @@ class State:
 def saved_seed(folder: Path) -> int | None:
     """The seed of the fit whose state is in a folder, if there is one: a random seed is drawn only once."""
     try:
-        return int(_read(Path(folder) / FILE_NAME)[0]["identity"]["seed"])
+        return int(_read(_files(folder)[0])[0]["identity"]["seed"])
     except Exception:  # `Checkpoint.read` says what is wrong with it
         return None
+
+
+def holds_state(folder: Path) -> bool:
+    """Whether a fit has left something in a folder from which it can be resumed."""
+    return bool(_files(folder))
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of a fit in a folder: its state, if there is one, and what it has found before."""
+    state = Path(folder) / FILE_NAME
+    return [state] * state.exists() + sorted(Path(folder).glob(PARTS.format("*")))
 
 
 def data_digest(X: Any, mean: np.ndarray) -> str:
@@ -121,26 +137,20 @@ class Checkpoint:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists():
             return None
-        where = f"The checkpoint in {str(self.path.parent)!r}"
         try:
-            content, tensors = _read(self.path)
-            if content["format"] != FORMAT:
-                raise CheckpointError(f"{where} was written by another version of tsee: remove it to start over.")
-            identity, n_threads, done = content["identity"], content["n_threads"], content["done"]
-            need(isinstance(identity, dict) and is_count(n_threads) and isinstance(done, bool), "it lacks an identity")
-            state = _state(content, tensors)
+            content, tensors = self._own(self.path)
+            state = None if content is None else _state(content, tensors)
         except CheckpointError:
             raise
         except Exception as error:  # on a damaged file, libraries raise any kind of error
             raise self.damaged(error) from error
-        different = [name for name, value in self.identity.items() if identity.get(name) != value]
-        if different and done:
-            return None  # its fit has ended
-        if different:
-            raise CheckpointError(f"{where} {self._difference(different[0], identity)}, or remove it to start over.")
+        if content is None:  # of another fit, which has ended
+            self._remove_parts()
+            return None
+        n_threads = content["n_threads"]
         if n_threads != torch.get_num_threads():
             warn(
-                f"{where} was written by a process with {n_threads} threads, and this one has "
+                f"{self._where} was written by a process with {n_threads} threads, and this one has "
                 f"{torch.get_num_threads()}: sums are rounded differently, so the map will not equal the map of an "
                 "uninterrupted fit to the bit.",
                 TrainingWarning,
@@ -148,12 +158,38 @@ class Checkpoint:
         self._state = state
         return state
 
+    def read_parts(self) -> Iterator[dict[str, Tensor]]:
+        """What this process has found before, file by file."""
+        for path in sorted(self.path.parent.glob(PARTS.format(f"{rank():05d}"))):
+            try:
+                _, tensors = self._own(path)
+            except CheckpointError:
+                raise
+            except Exception as error:
+                raise self.damaged(error) from error
+            yield tensors
+
+    def _own(self, path: Path) -> tuple[dict[str, Any] | None, dict[str, Tensor]]:
+        """The content of a file of this fit; None if it is of another one that has ended. Any other is refused."""
+        content, tensors = _read(path)
+        if content["format"] != FORMAT:
+            raise CheckpointError(f"{self._where} was written by another version of tsee: remove it to start over.")
+        identity, n_threads, done = content["identity"], content["n_threads"], content["done"]
+        need(isinstance(identity, dict) and is_count(n_threads) and isinstance(done, bool), "it lacks an identity")
+        different = [name for name, value in self.identity.items() if identity.get(name) != value]
+        if different and not done:
+            difference = self._difference(different[0], identity)
+            raise CheckpointError(f"{self._where} {difference}, or remove it to start over.")
+        return None if different else content, tensors
+
+    @property
+    def _where(self) -> str:
+        return f"The checkpoint in {str(self.path.parent)!r}"
+
     def damaged(self, error: Exception) -> CheckpointError:
         """The error to raise if the state cannot be what was written."""
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".: ")
-        return CheckpointError(
-            f"The checkpoint in {str(self.path.parent)!r} is damaged ({reason}): remove it to start over."
-        )
+        return CheckpointError(f"{self._where} is damaged ({reason}): remove it to start over.")
 
     def _difference(self, name: str, identity: dict[str, Any]) -> str:
         theirs, ours = identity.get(name), self.identity[name]
@@ -171,6 +207,15 @@ class Checkpoint:
         """Replace the state. The process ends here if it was told to end."""
         self._write(state, done=False)
         self._state, self._written = state, time.monotonic()
+        self.end_if_told()
+
+    def write_part(self, number: int, tensors: dict[str, Tensor]) -> None:
+        """Keep what this process has found, as a file of this number."""
+        self._save(self.path.with_name(PART_NAME.format(rank(), number)), {}, tensors, done=False)
+        self._written = time.monotonic()
+
+    def end_if_told(self) -> None:
+        """End the process if it was told to end."""
         if self.stopping:
             raise SystemExit(128 + signal.SIGTERM)
 
@@ -178,11 +223,13 @@ class Checkpoint:
         """Training is over. If it is complete, the state on the disk, if there is one, is marked as such.
 
         It stays until the model is saved: a fit whose model was lost can be resumed. A fit of something else replaces
-        it.
+        it. What was found before the first state stays with a state only.
         """
         if self._state is not None and complete:
             with contextlib.suppress(CheckpointError):  # on a full disk the state stays as it was
                 self._write(self._state, done=True)
+        elif complete:
+            self._remove_parts()
         self._state = None
 
     def remove(self) -> None:
@@ -190,15 +237,22 @@ class Checkpoint:
         with contextlib.suppress(Exception):  # not a state of this fit
             content, _ = _read(self.path)
             if content["done"] and content["identity"] == self.identity:
+                self._remove_parts()
                 self.path.unlink(missing_ok=True)
 
+    def _remove_parts(self) -> None:
+        for path in self.path.parent.glob(PARTS.format("*" if rank() == 0 else f"{rank():05d}")):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
     def _write(self, state: State, *, done: bool) -> None:
-        if rank() != 0:
-            return
-        content, tensors = _content(state)
-        content |= {"format": FORMAT, "identity": self.identity, "n_threads": torch.get_num_threads(), "done": done}
-        text = json.dumps(content)
-        with self._writing(), replacing(self.path) as temporary:
+        if rank() == 0:
+            self._save(self.path, *_content(state), done=done)
+
+    def _save(self, path: Path, content: dict[str, Any], tensors: dict[str, Tensor], *, done: bool) -> None:
+        facts = {"format": FORMAT, "identity": self.identity, "n_threads": torch.get_num_threads(), "done": done}
+        text = json.dumps(content | facts)
+        with self._writing(), replacing(path) as temporary:
             metadata = {"state": text, "checksum": _checksum(text, tensors)}
             # Not by `save_file`, which writes a temporary file of its own.
             temporary.write_bytes(safetensors.torch.save(tensors, metadata))
