@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from tsee.neighbors import CellIndex, ExactIndex, Index, build_index, cells, exact
+from tsee.neighbors import CellIndex, ExactIndex, Index, build_index, cells, equal, exact
 from tsee.neighbors import index as index_module
 from tsee.neighbors.cells import MIN_CANDIDATES
 from tsee.neighbors.smallest import Scratch
@@ -227,8 +227,12 @@ def test_a_row_far_away_does_not_hide_the_distances_between_the_others(size):
 
 
 @pytest.mark.parametrize("kind", ["spread", "tied", "equal", "few"])
-@pytest.mark.parametrize("in_cells", [False, True])
-def test_a_search_without_branches_finds_the_same(kind, in_cells, clustered):
+@pytest.mark.parametrize("in_cells", [False, True, "groups"])
+def test_a_search_without_branches_finds_the_same(kind, in_cells, clustered, monkeypatch):
+    if in_cells == "groups":
+        monkeypatch.setattr(cells, "MANY_CELLS", 8)
+        monkeypatch.setattr(cells, "LEAST_GROUPS", 1)
+        monkeypatch.setattr(cells, "SPARE_CELLS", 1)
     rows = clustered[: 20 if kind == "few" else 3000]
     if kind == "tied":
         rows = (rows > 0).float()
@@ -299,6 +303,78 @@ def test_cells_that_are_near_each_other_have_near_numbers(clustered):
     steps = centers.diff(dim=0).norm(dim=1).mean()
     anywhere = torch.cdist(centers, centers).mean()
     assert steps < 0.8 * anywhere
+
+
+def test_queries_come_in_the_order_of_their_cells():
+    """Queries of one cell come one after the other, and near cells too, although only one group is looked into."""
+    X = 10 * torch.rand(MIN_CANDIDATES, 2, generator=torch.Generator().manual_seed(0))
+    index = CellIndex(X)
+    rows = X[torch.randperm(20_000, generator=torch.Generator().manual_seed(1))] + 0.01
+    order = index.order(rows)
+    assert torch.equal(order.sort().values, torch.arange(len(rows)))
+    assert rows[order].diff(dim=0).norm(dim=1).mean() < 0.1 * rows.diff(dim=0).norm(dim=1).mean()
+
+
+def few_groups(monkeypatch):
+    """A query is compared with the cells of a third of the groups, as in an index of very many cells."""
+    monkeypatch.setattr(cells, "MANY_CELLS", 50)
+    monkeypatch.setattr(cells, "LEAST_GROUPS", 4)
+    monkeypatch.setattr(cells, "SPARE_CELLS", 2)
+
+
+def test_cells_of_the_nearest_groups_are_nearly_all_of_the_nearest(clustered, monkeypatch):
+    few_groups(monkeypatch)
+    index = CellIndex(clustered)
+    assert index.n_near < len(index.groups) / 2
+    queries = clustered[:2000] + 0.01
+    indices, distances = index.query(queries, 30)
+    assert share_found(indices, nearest(queries, clustered, 30)[0]) > 0.98
+    assert (indices.sort(1).values.diff(dim=1) > 0).all()
+    exact = (queries[:, None] - clustered[indices]).square().sum(2)
+    torch.testing.assert_close(distances, exact)
+
+
+def test_what_cells_of_groups_find_does_not_hang_on_the_other_rows(clustered, monkeypatch):
+    few_groups(monkeypatch)
+    index = CellIndex(clustered)
+    together = index.query(clustered[:1500] + 0.01, 20)
+    for rows in (slice(0, 1), slice(3, 20), slice(100, 149), slice(200, 1200)):
+        alone = index.query(clustered[rows] + 0.01, 20)
+        assert torch.equal(alone[0], together[0][rows])
+        assert torch.equal(alone[1], together[1][rows])
+
+
+def test_the_smallest_groups_hold_enough_cells(clustered, monkeypatch):
+    few_groups(monkeypatch)
+    monkeypatch.setattr(cells, "LEAST_GROUPS", 1)
+    monkeypatch.setattr(cells, "SPARE_CELLS", 0)
+    index = CellIndex(clustered)
+    assert index.group_sizes.sort().values[: index.n_near].sum() >= index.n_searched
+    _, distances = index.query(clustered[:100], 20)
+    assert torch.isfinite(distances).all()
+    assert (distances[:, 0] == 0).all()
+
+
+def test_rows_that_equal_candidates_are_found_without_a_search(clustered):
+    index = CellIndex(torch.cat([clustered, clustered[:50]]))
+    queries = torch.cat([clustered[40:60], clustered[:10] + 1e-6])
+    assert index.equal_to(queries).tolist() == [*range(40, 60), *[-1] * 10]
+    assert ExactIndex(clustered).equal_to(queries) is None
+
+
+def test_equal_rows_are_told_from_rows_with_the_same_hash(monkeypatch):
+    monkeypatch.setattr(equal, "hashes", lambda rows: torch.zeros(len(rows), dtype=torch.int64))
+    assert equal.EqualRows(torch.tensor([[1.0], [2.0]])).find(torch.tensor([[2.0], [1.0], [-0.0]])).tolist() == [
+        -1,
+        0,
+        -1,
+    ]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_equal_rows_of_any_type(dtype):
+    rows = torch.tensor([[0.0, 1.0], [3.0, -2.0], [-0.0, 1.0]], dtype=dtype)
+    assert equal.EqualRows(rows).find(rows).tolist() == [0, 1, 0]
 
 
 def test_the_parts_of_an_index_are_all_candidates(clustered):

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from tsee.data import apply_padded, blocks_in_cache
-from tsee.metric import Metric, Prepared, ProductMetric, euclidean, shifted
+from tsee.data import blocks_in_cache, pad_rows
+from tsee.metric import Metric, ProductMetric, euclidean, shifted
+from tsee.neighbors.centers import cell_centers, in_groups, nearest_centers
+from tsee.neighbors.equal import EqualRows
 from tsee.neighbors.exact import ExactIndex
 from tsee.neighbors.index import MARGIN, SMALL_BATCH, Index, ProductIndex, part_of
 from tsee.neighbors.scanned import ScannedIndex
@@ -35,8 +37,9 @@ ROUGH_RECALL = 0.9
 RECALL_BLOCK = 2**14
 # Members of a cell are stored in chunks of this many. The last chunk is padded.
 CHUNK = 32
-# The k-means that finds the cells: how many rows it reads per cell, and how many updates it makes.
-SAMPLE_ROWS, UPDATES = 64, 5
+# Of more cells than this, only those of the nearest groups are compared with a query: at least so many groups, and as
+# many as hold this many times the cells that are searched if they are of usual size.
+MANY_CELLS, LEAST_GROUPS, SPARE_CELLS = 2048, 16, 4
 # Queries that a thread searches for together. Fewer than SMALL_BATCH do not pay for one product per cell.
 CELL_QUERIES = 1024
 # Among very many queries that come together, about so many have the same nearest cell.
@@ -61,8 +64,14 @@ class CellIndex(ProductIndex):
         The first chunk of each cell, and how many it has.
     centers : Tensor of shape (n_cells, w)
         The factors of the centers.
+    groups : Tensor of shape (n_groups, w)
+        The factors of the centers of groups of cells; a group's cells have consecutive numbers.
+    group_sizes : Tensor of shape (n_groups,), int64
+        How many cells each of them has.
     n_searched, n_roughly : int
         How many cells a search looks at, and how many one by `roughly`.
+    n_near : int
+        In how many groups these are looked for.
     recall : float or None
         The share of the 15 nearest that a sample of the candidates finds; None if it was not measured.
     """
@@ -70,9 +79,14 @@ class CellIndex(ProductIndex):
     def __init__(self, rows: Tensor, metric: ProductMetric = euclidean) -> None:
         super().__init__(rows, metric)
         moved = shifted(rows, self.factors.origin)
-        centers = metric.prepare(_in_groups(_cell_centers(moved, max(1, len(rows) // CELL_ROWS), metric), metric))
-        used, home = _nearest_centers(moved, centers, metric).unique(return_inverse=True)  # no empty cells
+        found, groups, group = in_groups(cell_centers(moved, max(1, len(rows) // CELL_ROWS), metric), metric)
+        centers = metric.prepare(found)
+        used, home = nearest_centers(moved, centers, metric).unique(return_inverse=True)  # no empty cells
         self.centers, n_cells = metric.candidate_factors(centers[used]), len(used)
+        self.groups, self.group_sizes = (
+            metric.candidate_factors(groups),
+            torch.bincount(group[used], minlength=len(groups.norms)),
+        )
         sizes = torch.bincount(home, minlength=n_cells)
         self.n_chunks = (sizes + CHUNK - 1) // CHUNK
         self.first = self.n_chunks.cumsum(0) - self.n_chunks
@@ -95,6 +109,12 @@ class CellIndex(ProductIndex):
     def _search(self, n_cells: int) -> None:
         """Search this many cells from now on."""
         self.n_searched = n_cells
+        self.n_near = n_groups = len(self.groups)
+        if len(self.centers) > MANY_CELLS:
+            wanted = max(LEAST_GROUPS, math.ceil(SPARE_CELLS * n_cells * n_groups / len(self.centers)))
+            # Even the smallest groups hold enough.
+            enough = int((self.group_sizes.sort().values.cumsum(0) < n_cells).sum()) + 1
+            self.n_near = min(n_groups, max(wanted, enough))
         sizes = self.n_chunks.double()
         usual = CHUNK * n_cells * float(sizes.square().sum() / sizes.sum())  # scores of a query: large cells have more
         self._block_rows = max(SMALL_BATCH, min(CELL_QUERIES, int(CELL_SCORES / usual)))
@@ -143,13 +163,31 @@ class CellIndex(ProductIndex):
         index._search(self.n_roughly)
         return index
 
+    def equal_to(self, rows: Tensor) -> Tensor:
+        return self._equal_rows.find(rows.to(self.rows.dtype))
+
+    @cached_property
+    def _equal_rows(self) -> EqualRows:
+        return EqualRows(self.rows)
+
     def order(self, rows: Tensor) -> Tensor:
-        """By nearest cell: queries that are near each other share the cells they search."""
-        home = torch.empty(len(rows), dtype=torch.int64)
-        for part in blocks_in_cache(len(rows), len(self.centers)):
-            queries = self.metric.prepare(rows[part].to(self.rows.dtype), self.factors.origin)
-            home[part] = (self.metric.query_factors(queries) @ self.centers.T).argmin(1)
-        return home.argsort(stable=True)
+        """By the nearest cell of the nearest group: queries that are near each other share the cells they search."""
+        group = torch.empty(len(rows), dtype=torch.int64)
+        for part in blocks_in_cache(len(rows), len(self.groups)):
+            group[part] = (self._query_factors(rows[part]) @ self.groups.T).argmin(1)
+        order, counts = group.argsort(stable=True), torch.bincount(group, minlength=len(self.groups))
+        home = torch.zeros(len(rows), dtype=torch.int64)
+        first, begin = 0, 0  # of the cells and of the queries of a group
+        for size, count in zip(self.group_sizes.tolist(), counts.tolist(), strict=True):
+            members = order[begin : begin + count]
+            for part in blocks_in_cache(count if size else 0, size):
+                scores = self._query_factors(rows[members[part]]) @ self.centers[first : first + size].T
+                home[begin + part.start : begin + part.stop] = first + scores.argmin(1)
+            first, begin = first + size, begin + count
+        return order[home.argsort(stable=True)]
+
+    def _query_factors(self, rows: Tensor) -> Tensor:
+        return self.metric.query_factors(self.metric.prepare(rows.to(self.rows.dtype), self.factors.origin))
 
     def part(self, number: int, n_parts: int) -> Tensor:
         """By cells: candidates that are near each other share the cells they search."""
@@ -167,7 +205,7 @@ class CellIndex(ProductIndex):
     def smallest_scores(
         self, queries: Tensor, k: int, exclude: Tensor | None, scratch: Scratch
     ) -> tuple[Tensor, Tensor]:
-        cells = self._nearest_cells(queries)
+        cells = self._nearest_cells(queries, scratch)
         if len(queries) < SMALL_BATCH:
             return self._one_by_one(queries, cells, k, exclude)
         lengths = self.n_chunks[cells]
@@ -200,10 +238,32 @@ class CellIndex(ProductIndex):
             found = found.gather(1, kept)
         return score, found
 
-    def _nearest_cells(self, queries: Tensor) -> Tensor:
+    def _nearest_cells(self, queries: Tensor, scratch: Scratch) -> Tensor:
         """The cells that are searched for queries, given by their factors, of shape (n, searched)."""
         # Padded: the cells of a query must not depend on how many other queries there are.
-        return columns_of_smallest(apply_padded(lambda rows: rows @ self.centers.T, queries), self.n_searched)
+        queries, n = pad_rows(queries), len(queries)
+        if self.n_near == len(self.groups):
+            shape = len(queries), len(self.centers)
+            scores = torch.mm(queries, self.centers.T, out=scratch.take(math.prod(shape), queries).view(shape))
+            return columns_of_smallest(scores[:n], self.n_searched)
+        near = columns_of_smallest(queries @ self.groups.T, self.n_near)
+        chosen = torch.zeros(len(queries), len(self.groups), dtype=torch.bool).scatter_(1, near, True)
+        starts = self.group_sizes.cumsum(0) - self.group_sizes
+        used = torch.nonzero(chosen.any(0) & (self.group_sizes > 0)).squeeze(1)
+        cells = [
+            torch.arange(start, start + size)
+            for start, size in zip(starts[used].tolist(), self.group_sizes[used].tolist(), strict=True)
+        ]
+        shape = len(queries), sum(map(len, cells))
+        scores = scratch.take(math.prod(shape), queries).view(shape).fill_(torch.inf)
+        begin = 0
+        for group, own in zip(used.tolist(), cells, strict=True):
+            rows = torch.nonzero(chosen[:, group]).squeeze(1)
+            centers = self.centers[own[0] : own[-1] + 1]
+            found = (pad_rows(queries[rows]) @ centers.T)[: len(rows)]
+            scores[:, begin : begin + len(own)].index_copy_(0, rows, found)
+            begin += len(own)
+        return torch.cat(cells)[columns_of_smallest(scores[:n], self.n_searched)]
 
     def _chunks(self, cells: Tensor) -> Tensor:
         """The chunks of some cells, one cell after the other."""
@@ -220,7 +280,7 @@ class CellIndex(ProductIndex):
         queries = self.metric.query_factors(self.metric.prepare(block, self.factors.origin))
         wanted = min(k + MARGIN, len(self.rows))
         found, distances = [], []
-        for i, cells in enumerate(self._nearest_cells(queries)):
+        for i, cells in enumerate(self._nearest_cells(queries, Scratch())):
             query, excluded = block[i : i + 1], None if exclude is None else exclude[i : i + 1]
             members = self.members.view(-1, CHUNK).index_select(0, self._chunks(cells)).flatten()
             members = members[members >= 0].sort().values
@@ -305,34 +365,3 @@ def build_index(rows: Tensor, k: int, metric: Metric = euclidean) -> Index:
         return ScannedIndex(rows, metric)
     in_cells = len(rows) >= MIN_CANDIDATES and k <= MOST_IN_CELLS and rows.device.type == "cpu"
     return CellIndex(rows, metric) if in_cells else ExactIndex(rows, metric)
-
-
-def _cell_centers(rows: Tensor, n_cells: int, metric: ProductMetric) -> Tensor:
-    """Centers by a few updates of k-means over a sample of the rows, taken at regular intervals.
-
-    `tsee.exemplars.choose_centers` makes the same updates, but reads rows from anywhere, shares the work with other
-    processes, sums in float64, and refills empty clusters. Here a process has all rows in memory, and needs no more
-    than cells of roughly equal size.
-    """
-    sample = rows[:: max(1, len(rows) // (SAMPLE_ROWS * n_cells))]
-    centers = sample[torch.arange(n_cells) * len(sample) // n_cells]
-    for _ in range(UPDATES):
-        home = _nearest_centers(sample, metric.prepare(centers), metric)
-        sums = torch.zeros_like(centers).index_add_(0, home, sample)
-        centers = metric.means(sums, torch.bincount(home, minlength=n_cells), centers)
-    return centers
-
-
-def _in_groups(centers: Tensor, metric: ProductMetric) -> Tensor:
-    """Centers in an order in which most that are near each other come one after the other."""
-    groups = metric.prepare(_cell_centers(centers, math.isqrt(len(centers)), metric))
-    return centers[_nearest_centers(centers, groups, metric).argsort(stable=True)]
-
-
-def _nearest_centers(rows: Tensor, centers: Prepared, metric: ProductMetric) -> Tensor:
-    """The number of the center nearest to each row."""
-    # Written in place: small results between large tables would tear the heap apart.
-    nearest = torch.empty(len(rows), dtype=torch.int64)
-    for part in blocks_in_cache(len(rows), len(centers.norms)):
-        nearest[part] = metric.scores(metric.prepare(rows[part]), centers).argmin(1)
-    return nearest

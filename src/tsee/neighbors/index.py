@@ -116,6 +116,10 @@ class Index(ABC):
         """The candidates of one of several equal parts, in an order in which their neighbors are found fastest."""
         return part_of(torch.arange(len(self.rows)), number, n_parts)
 
+    def equal_to(self, rows: Tensor) -> Tensor | None:
+        """The number of the first candidate that equals each row, or -1; None if it has to be searched for."""
+        return None
+
     def order(self, rows: Tensor) -> Tensor | None:
         """The order in which queries are searched for fastest; None for the order in which they come."""
         return None

@@ -29,18 +29,29 @@ class Cells(NamedTuple):
         The factors of the centers.
     n_searched : int
         How many cells are searched for a query.
+    groups : Tensor of shape (n_groups, w)
+        The factors of the centers of groups of cells.
+    group : Tensor of shape (n_cells,), int64
+        The group of each cell.
+    n_near : int
+        In how many groups these are looked for; 0 for all.
     """
 
     members: Tensor
     homes: Tensor
     centers: Tensor
     n_searched: int
+    groups: Tensor
+    group: Tensor
+    n_near: int
 
     @classmethod
     def of(cls, index: CellIndex) -> Cells:
         members = index.members.masked_fill(index.members < 0, len(index.rows))
         homes = torch.repeat_interleave(torch.arange(len(index.n_chunks)), index.n_chunks)
-        return cls(members, homes, index.centers, index.n_searched)
+        group = torch.repeat_interleave(torch.arange(len(index.groups)), index.group_sizes)
+        n_near = index.n_near if index.n_near < len(index.groups) else 0
+        return cls(members, homes, index.centers, index.n_searched, index.groups, group, n_near)
 
 
 class TracedIndex(ExactIndex):
@@ -91,10 +102,10 @@ class TracedIndex(ExactIndex):
         scores = queries @ self.factors.table.T
         if self.cells is None:
             return scores.topk(k, dim=1, largest=False, sorted=False)
-        members, homes, centers, _ = self.cells
+        members, homes = self.cells.members, self.cells.homes
         n_chunks = homes.shape[0]
         chunks = scores.view(-1, CHUNK)  # (rows * chunks, CHUNK)
-        elsewhere = self._elsewhere(queries @ centers.T).index_select(1, homes)  # (rows, chunks)
+        elsewhere = self._elsewhere(queries).index_select(1, homes)  # (rows, chunks)
         minima = chunks.amin(1).view(-1, n_chunks).masked_fill(elsewhere, torch.inf)
         n_chosen = min(k, n_chunks)
         least, chosen = minima.topk(n_chosen, dim=1, largest=False, sorted=False)
@@ -106,11 +117,14 @@ class TracedIndex(ExactIndex):
         found = members.index_select(0, place.flatten()).view(-1, k)
         return smallest, found.clamp_max(len(self.rows) - 1)  # padding, which has an infinite score
 
-    def _elsewhere(self, center_scores: Tensor) -> Tensor:
-        """Which cells are not searched, given the scores of their centers; both of shape (rows, cells)."""
+    def _elsewhere(self, queries: Tensor) -> Tensor:
+        """Which cells are not searched for queries, given by their factors: (rows, cells)."""
         assert self.cells is not None
-        farthest = center_scores.topk(self.cells.n_searched, dim=1, largest=False).values.amax(1, keepdim=True)
-        return center_scores > farthest
+        scores = queries @ self.cells.centers.T
+        if self.cells.n_near:
+            far = _above_smallest(queries @ self.cells.groups.T, self.cells.n_near)
+            scores = scores.masked_fill(far.index_select(1, self.cells.group), torch.inf)
+        return _above_smallest(scores, self.cells.n_searched)
 
     def _nearest_precisely(self, block: Tensor, k: int, exclude: Tensor | None) -> tuple[Tensor, Tensor]:
         """The k nearest and their distances, found in float64. If more tie than are wanted, the first are taken.
@@ -123,10 +137,10 @@ class TracedIndex(ExactIndex):
         queries = self.metric.prepare(block.double(), candidates.origin)
         scores = self.metric.query_factors(queries) @ candidates.table.T  # (rows, candidates)
         if self.cells is not None:
-            members, homes, centers, _ = self.cells
+            members, homes = self.cells.members, self.cells.homes
             home = members.new_zeros(n_candidates + 1).scatter(0, members, homes.repeat_interleave(CHUNK))
             first = self.metric.query_factors(self.metric.prepare(block, self.factors.origin))
-            elsewhere = self._elsewhere(first @ centers.T).index_select(1, home[:-1])
+            elsewhere = self._elsewhere(first).index_select(1, home[:-1])
             enough = (~elsewhere).int().sum(1, keepdim=True) >= wanted
             scores = scores.masked_fill(elsewhere & enough, torch.inf)
         last = scores.topk(wanted, dim=1, largest=False).values.amax(1, keepdim=True)
@@ -136,6 +150,11 @@ class TracedIndex(ExactIndex):
         keys = n_candidates * rank + torch.arange(n_candidates, dtype=torch.int32)
         found = keys.topk(wanted, dim=1, largest=False, sorted=False).indices
         return self._in_order(block, scores.gather(1, found), found, k)
+
+
+def _above_smallest(scores: Tensor, k: int) -> Tensor:
+    """Which scores of each row are above its ``k`` smallest."""
+    return scores > scores.topk(k, dim=1, largest=False).values.amax(1, keepdim=True)
 
 
 def scanned(rows: Tensor, candidates: Tensor, metric: Metric, k: int) -> tuple[Tensor, Tensor]:

@@ -19,6 +19,8 @@ from tsee.preprocessing.principal import leveled
 
 __all__ = ["ForwardPass", "RefinedPass"]
 
+CELL_TENSORS = ("members", "homes", "centers", "groups", "group")
+
 
 class _Preprocess(nn.Module):
     """From raw float32 rows to inputs: the steps of `Preprocessing`."""
@@ -72,9 +74,6 @@ class RefinedPass(nn.Module):
 
     exemplars: Tensor
     exemplar_positions: Tensor
-    members: Tensor | None
-    homes: Tensor | None
-    centers: Tensor | None
 
     def __init__(self, preprocessing: Preprocessing, exemplars: Exemplars) -> None:
         super().__init__()
@@ -85,10 +84,11 @@ class RefinedPass(nn.Module):
         self.register_buffer("exemplars", exemplars.inputs.cpu())
         self.register_buffer("exemplar_positions", exemplars.positions.cpu())
         cells = Cells.of(index.roughly) if isinstance(index, CellIndex) else None
-        self.register_buffer("members", None if cells is None else cells.members)
-        self.register_buffer("homes", None if cells is None else cells.homes)
-        self.register_buffer("centers", None if cells is None else cells.centers)
-        self.n_searched = 0 if cells is None else cells.n_searched
+        self.in_cells = cells is not None
+        if cells is not None:
+            for name in CELL_TENSORS:
+                self.register_buffer(name, getattr(cells, name))
+            self.n_searched, self.n_near = cells.n_searched, cells.n_near
 
     @property
     def numbers_per_row(self) -> int:
@@ -104,8 +104,9 @@ class RefinedPass(nn.Module):
             found = scanned(self.preprocess(rows), self.exemplars, self.metric, k)
             return among_neighbors(*found, self.exemplar_positions)
         cells = None
-        if self.members is not None and self.homes is not None and self.centers is not None:
-            cells = Cells(self.members, self.homes, self.centers, self.n_searched)
+        if self.in_cells:
+            members, homes, centers, groups, group = (self.get_buffer(name) for name in CELL_TENSORS)
+            cells = Cells(members, homes, centers, self.n_searched, groups, group, self.n_near)
         index = TracedIndex(self.exemplars, self.metric, cells)
         indices, distances = index.query(self.preprocess(rows), k)
         return among_neighbors(indices, distances, self.exemplar_positions)

@@ -48,6 +48,17 @@ def refined_positions(inputs: Tensor, index: Index, positions: Tensor) -> Tensor
         NaN for a row too far away for a distance.
     """
     k = min(NEIGHBORS, len(index.rows))
+    known = index.equal_to(inputs)
+    if known is not None and bool((known >= 0).any()):
+        found = embedding(known.clamp_min(0), positions)
+        others = torch.nonzero(known < 0).squeeze(1)
+        found[others] = _settled(inputs[others], index, positions, k)
+        return found
+    return _settled(inputs, index, positions, k)
+
+
+def _settled(inputs: Tensor, index: Index, positions: Tensor, k: int) -> Tensor:
+    """The positions of inputs among their ``k`` nearest exemplars."""
     found = torch.empty((len(inputs), positions.shape[1]))
     nearby = index.roughly.query(inputs, k)
     for rows in blocks(len(inputs), SETTLED_ROWS):

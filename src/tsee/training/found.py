@@ -7,10 +7,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from tsee.data import blocks
 from tsee.distributed import broadcast
 from tsee.exceptions import TrainingWarning, warn
 from tsee.fitted import FittedMap
+from tsee.neighbors import hashes
 
 __all__ = ["laid_out", "same_for_equal"]
 
@@ -44,7 +44,7 @@ def same_for_equal(inputs: Tensor, positions: Tensor, n_held: int = 0) -> Tensor
 
     The first ``n_held`` are held. Equal ones among them share a position already.
     """
-    _, group, counts = _hashes(inputs).unique(return_inverse=True, return_counts=True)
+    _, group, counts = hashes(inputs).unique(return_inverse=True, return_counts=True)
     repeated = torch.nonzero(counts[group] > 1).squeeze(1)  # all rows that have an equal, and by chance others
     if len(repeated) == 0:
         return positions
@@ -56,13 +56,3 @@ def same_for_equal(inputs: Tensor, positions: Tensor, n_held: int = 0) -> Tensor
     totals = positions.new_zeros(len(distinct), 1).index_add_(0, group, weights)
     shared = torch.where(held[:, None], own, (sums / totals)[group])
     return positions.index_copy(0, repeated, shared)
-
-
-def _hashes(rows: Tensor) -> Tensor:
-    """A number for each row, int64: equal rows have the same. To sort rows themselves would take their memory twice."""
-    factors = torch.randint(-(2**62), 2**62, (rows.shape[1],), generator=torch.Generator().manual_seed(0)) | 1
-    hashes = torch.empty(len(rows), dtype=torch.int64)
-    for part in blocks(len(rows)):
-        bits = (rows[part].cpu() + 0.0).view(torch.int32 if rows.element_size() == 4 else torch.int64)  # -0.0 is 0.0
-        hashes[part] = (bits * factors).sum(1)
-    return hashes
