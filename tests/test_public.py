@@ -31,15 +31,51 @@ def test_public_names():
         "TrainingWarning",
         "anndata",
         "datasets",
+        "exceptions",
         "explorer",
         "files",
         "load",
         "metrics",
         "onnx",
         "plots",
+        "serving",
         "transform_batches",
     ]
     assert all(hasattr(tsee, name) for name in tsee.__all__)
+
+
+def test_public_names_of_serving():
+    assert sorted(tsee.serving.__all__) == [
+        "Evaluation",
+        "FolderResult",
+        "PlacedBlock",
+        "ReadOptions",
+        "evaluate_map",
+        "load_model",
+        "open_matching",
+        "place_blocks",
+        "place_folder",
+        "place_table",
+        "transform_batches",
+    ]
+    assert all(hasattr(tsee.serving, name) for name in tsee.serving.__all__)
+
+
+def test_public_names_of_exceptions():
+    assert sorted(tsee.exceptions.__all__) == [
+        "CheckpointError",
+        "DataFileError",
+        "DataWarning",
+        "ExportWarning",
+        "ModelError",
+        "NotAMatrixError",
+        "PeerError",
+        "RowError",
+        "TrainingWarning",
+        "UndefinedMeasureError",
+        "UnnamedColumnsError",
+    ]
+    assert all(issubclass(getattr(tsee.exceptions, name), Exception) for name in tsee.exceptions.__all__)
 
 
 def test_public_names_of_plots():
@@ -111,10 +147,11 @@ def test_parameters():
 
 
 def test_names_are_there_before_any_submodule_is_imported():
-    code = "import tsee; print(tsee.files.open_table.__name__, tsee.explorer.write_map_page.__name__); print(dir(tsee))"
+    names = "tsee.files.open_table", "tsee.explorer.write_map_page", "tsee.serving.place_folder", "tsee.exceptions.PeerError"
+    code = f"import tsee; print({', '.join(f'{name}.__name__' for name in names)}); print(dir(tsee))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     first, listed = done.stdout.splitlines()
-    assert first == "open_table write_map_page"
+    assert first == "open_table write_map_page place_folder PeerError"
     assert sorted(ast.literal_eval(listed)) == sorted([*tsee.__all__, "__version__"])
 
 

@@ -91,7 +91,9 @@ def fit(
     from tsee.files.identifiers import options_to_keep
     from tsee.fitted import fitted_map
     from tsee.persistence import check_target
-    from tsee.serving import check_map_path, open_for_fit, place_table
+    from tsee.serving import place_table
+    from tsee.serving.matching import open_for_fit
+    from tsee.serving.placing import check_map_path
     from tsee.tables import EncodedRows, as_frame, check_columns, learn_table
 
     estimator = make_estimator(method, given, fast=fast, paper=paper, verbose=not quiet)
