@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tsee
-from tsee.estimators import parameters as table
+from tsee.estimators.attributes import ATTRIBUTES, EXEMPLAR_ATTRIBUTES
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tsee"
@@ -147,7 +147,12 @@ def test_parameters():
 
 
 def test_names_are_there_before_any_submodule_is_imported():
-    names = "tsee.files.open_table", "tsee.explorer.write_map_page", "tsee.serving.place_folder", "tsee.exceptions.PeerError"
+    names = (
+        "tsee.files.open_table",
+        "tsee.explorer.write_map_page",
+        "tsee.serving.place_folder",
+        "tsee.exceptions.PeerError",
+    )
     code = f"import tsee; print({', '.join(f'{name}.__name__' for name in names)}); print(dir(tsee))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     first, listed = done.stdout.splitlines()
@@ -225,10 +230,10 @@ def test_docstrings_say_what_the_table_of_parameters_says(name):
     expected = {}
     for parameter, given in signature.items():
         default = f'"{given.default}"' if isinstance(given.default, str) else repr(given.default)
-        entry = table.PARAMETERS[parameter]
+        entry = cls._described[parameter]
         expected[f"{parameter} : {entry.kind}, default={default}"] = entry.text
     assert found["Parameters"] == expected
-    attributes = table.ATTRIBUTES | (table.EXEMPLAR_ATTRIBUTES if "exemplars" in signature else {})
+    attributes = ATTRIBUTES | (EXEMPLAR_ATTRIBUTES if "exemplars" in signature else {})
     assert found["Attributes"] == attributes
 
 
@@ -237,7 +242,7 @@ def test_parameters_of_few_words_are_typed_by_them(name):
     """A parameter that takes certain words has the type Literal of these words, as editors show it."""
     cls = getattr(tsee, name)
     for parameter, given in inspect.signature(cls).parameters.items():
-        words = re.findall(r'"([^"]+)"', table.PARAMETERS[parameter].must_be)
+        words = re.findall(r'"([^"]+)"', cls._described[parameter].must_be)
         if words and parameter != "device":
             typed = re.search(r"Literal\[([^\]]*)\]", given.annotation)
             assert typed is not None, parameter

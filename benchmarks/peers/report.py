@@ -152,8 +152,8 @@ def _transform_ratios(runs: Runs, n_new: int) -> list[str]:
         for method, seconds in peers.items()
     ]
     return [
-        f"Time to place {n_new:,} new rows, divided by the time of tsee's network alone (in parentheses: by the time of",
-        f"tsee's default, which places a row among its nearest exemplars): {', '.join(ratios)}.",
+        f"Time to place {n_new:,} new rows, divided by the time of tsee's network alone (in parentheses: by the time",
+        f"of tsee's default, which places a row among its nearest exemplars): {', '.join(ratios)}.",
     ]
 
 

@@ -134,9 +134,9 @@ def fit(
         # These two were for this command and are not for the model.
         estimator.set_params(verbose=False, checkpoint=None)
         if table.loadings is not None:
-            estimator.adopt(dataclasses.replace(estimator.map_, loadings=table.loadings))
+            estimator._adopt(dataclasses.replace(estimator.map_, loadings=table.loadings))
         if world_size() > 1:  # each process has the positions of its own rows only
-            estimator.adopt(dataclasses.replace(estimator.map_, embedding=None))
+            estimator._adopt(dataclasses.replace(estimator.map_, embedding=None))
         fitted = fitted_map(estimator)
         rows, features = len(table.rows), estimator.n_features_in_
         losses = fitted.history.loss
