@@ -169,6 +169,11 @@ def test_contributing_lists_every_room():
     assert found == {*order_of_rooms(), "__init__", "__main__"}
 
 
+def test_the_picture_of_the_modules_has_every_room_in_this_order():
+    drawn = (ROOT / "docs" / "architecture" / "modules.svg").read_text()
+    assert re.findall(r'font-size="13\.5"[^>]*>(\w+)/?<', drawn) == order_of_rooms()
+
+
 def imported_rooms(path):
     """The rooms of tsee that a file imports, at the top or inside functions; types alone do not count."""
     tree = ast.parse(path.read_text())
