@@ -1,5 +1,6 @@
 """The page of `make bench`: complete runs, runs that cannot place new rows, and failed runs."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -50,6 +51,8 @@ def test_page_of_peers(peers, tmp_path, monkeypatch):
     lines = (tmp_path / "benchmarks.md").read_text().splitlines()
     assert any(line.startswith("| **tsee** | 60 s | 1.50 s | 2.0 ms | 500 MiB | 6.0 / 4.5 % |") for line in lines)
     assert any(line.endswith("| - | 0.05 s | 0.7 ms | - | 7.0 / 5.0 % | - | - |") for line in lines)
+    assert any(line.startswith("| &nbsp;&nbsp;its network alone | - |") for line in lines)
+    assert "| | fit | 10,000 new rows |" in (tmp_path / "benchmarks.md").read_text()
     assert any(line.endswith("C 30 (1.0).") for line in lines)
     assert any(line.startswith("| A | 300 s | - | - | 500 MiB | - | 5.5 / 4.0 % |") for line in lines)
     assert "| B | 6 s, 500 MiB, 20.0 / 25.0 % | stopped after 3600 s |" in lines
@@ -76,6 +79,14 @@ def test_page_of_peers_with_the_large_shape(peers, tmp_path, monkeypatch):
     assert any("The large shape of a map is measured on the training rows" in line for line in lines)
     table = lines.index("## MNIST") + 2
     assert {line.count("|") for line in lines[table : table + 5]} == {11}  # header, line, and three rows
+
+
+def test_the_page_is_of_the_runs_that_are_kept(peers):
+    """`python benchmarks/peers/run.py report` writes it."""
+    import report
+    import run
+
+    assert (PEERS.parents[1] / "docs" / "benchmarks.md").read_text() == report.page(json.loads(run.RESULT.read_text()))
 
 
 def test_what_is_measured_of_a_peer(peers):

@@ -49,6 +49,9 @@ IDENTIFIERS = {
     "sent to": np.array([str(uuid.UUID(int=int(i) ** 3 + 7)) for i in range(N)], dtype=object),
     "digest": np.array([f"{i**5 + 12345:032x}" for i in range(N)], dtype=object),
     "invoice": np.array([f"INV-{i:05}" for i in range(N)], dtype=object),
+    "uuid": np.arange(N) ** 3,
+    "node guid": np.arange(N) ** 3 + 1,
+    "rowid": np.arange(N) ** 3 + 2.0,
 }
 
 MEASURED = {

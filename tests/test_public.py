@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tsee
-from tsee.estimators import parameters as table
+from tsee.estimators.attributes import ATTRIBUTES, EXEMPLAR_ATTRIBUTES
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tsee"
@@ -31,15 +31,51 @@ def test_public_names():
         "TrainingWarning",
         "anndata",
         "datasets",
+        "exceptions",
         "explorer",
         "files",
         "load",
         "metrics",
         "onnx",
         "plots",
+        "serving",
         "transform_batches",
     ]
     assert all(hasattr(tsee, name) for name in tsee.__all__)
+
+
+def test_public_names_of_serving():
+    assert sorted(tsee.serving.__all__) == [
+        "Evaluation",
+        "FolderResult",
+        "PlacedBlock",
+        "ReadOptions",
+        "evaluate_map",
+        "load_model",
+        "open_matching",
+        "place_blocks",
+        "place_folder",
+        "place_table",
+        "transform_batches",
+    ]
+    assert all(hasattr(tsee.serving, name) for name in tsee.serving.__all__)
+
+
+def test_public_names_of_exceptions():
+    assert sorted(tsee.exceptions.__all__) == [
+        "CheckpointError",
+        "DataFileError",
+        "DataWarning",
+        "ExportWarning",
+        "ModelError",
+        "NotAMatrixError",
+        "PeerError",
+        "RowError",
+        "TrainingWarning",
+        "UndefinedMeasureError",
+        "UnnamedColumnsError",
+    ]
+    assert all(issubclass(getattr(tsee.exceptions, name), Exception) for name in tsee.exceptions.__all__)
 
 
 def test_public_names_of_plots():
@@ -111,10 +147,16 @@ def test_parameters():
 
 
 def test_names_are_there_before_any_submodule_is_imported():
-    code = "import tsee; print(tsee.files.open_table.__name__, tsee.explorer.write_map_page.__name__); print(dir(tsee))"
+    names = (
+        "tsee.files.open_table",
+        "tsee.explorer.write_map_page",
+        "tsee.serving.place_folder",
+        "tsee.exceptions.PeerError",
+    )
+    code = f"import tsee; print({', '.join(f'{name}.__name__' for name in names)}); print(dir(tsee))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     first, listed = done.stdout.splitlines()
-    assert first == "open_table write_map_page"
+    assert first == "open_table write_map_page place_folder PeerError"
     assert sorted(ast.literal_eval(listed)) == sorted([*tsee.__all__, "__version__"])
 
 
@@ -125,6 +167,11 @@ def order_of_rooms():
 def test_contributing_lists_every_room():
     found = {path.stem for path in PACKAGE.glob("*") if (path / "__init__.py").exists() or path.suffix == ".py"}
     assert found == {*order_of_rooms(), "__init__", "__main__"}
+
+
+def test_the_picture_of_the_modules_has_every_room_in_this_order():
+    drawn = (ROOT / "docs" / "architecture" / "modules.svg").read_text()
+    assert re.findall(r'font-size="13\.5"[^>]*>(\w+)/?<', drawn) == order_of_rooms()
 
 
 def imported_rooms(path):
@@ -188,10 +235,10 @@ def test_docstrings_say_what_the_table_of_parameters_says(name):
     expected = {}
     for parameter, given in signature.items():
         default = f'"{given.default}"' if isinstance(given.default, str) else repr(given.default)
-        entry = table.PARAMETERS[parameter]
+        entry = cls._described[parameter]
         expected[f"{parameter} : {entry.kind}, default={default}"] = entry.text
     assert found["Parameters"] == expected
-    attributes = table.ATTRIBUTES | (table.EXEMPLAR_ATTRIBUTES if "exemplars" in signature else {})
+    attributes = ATTRIBUTES | (EXEMPLAR_ATTRIBUTES if "exemplars" in signature else {})
     assert found["Attributes"] == attributes
 
 
@@ -200,7 +247,7 @@ def test_parameters_of_few_words_are_typed_by_them(name):
     """A parameter that takes certain words has the type Literal of these words, as editors show it."""
     cls = getattr(tsee, name)
     for parameter, given in inspect.signature(cls).parameters.items():
-        words = re.findall(r'"([^"]+)"', table.PARAMETERS[parameter].must_be)
+        words = re.findall(r'"([^"]+)"', cls._described[parameter].must_be)
         if words and parameter != "device":
             typed = re.search(r"Literal\[([^\]]*)\]", given.annotation)
             assert typed is not None, parameter

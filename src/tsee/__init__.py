@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tsee import anndata, datasets, explorer, files, metrics, onnx, plots
+    from tsee import anndata, datasets, exceptions, explorer, files, metrics, onnx, plots, serving
     from tsee.estimators import DtSEE, HotSEE, HotSNE, PtSNE
     from tsee.estimators.loading import load
     from tsee.exceptions import (
@@ -38,12 +38,14 @@ __all__ = [
     "TrainingWarning",
     "anndata",
     "datasets",
+    "exceptions",
     "explorer",
     "files",
     "load",
     "metrics",
     "onnx",
     "plots",
+    "serving",
     "transform_batches",
 ]
 

@@ -106,9 +106,9 @@ def embed(
     estimator.fit(rows, **given)
     positions = estimator.transform(rows) if estimator.map_.embedding is None else estimator.embedding_.copy()
     if chosen == "X" and adata.var_names.is_unique:
-        estimator.adopt(replace(estimator.map_, feature_names=tuple(str(name) for name in adata.var_names)))
+        estimator._adopt(replace(estimator.map_, feature_names=tuple(str(name) for name in adata.var_names)))
     elif chosen != "X":
-        estimator.adopt(replace(estimator.map_, loadings=_loadings(adata, chosen)))
+        estimator._adopt(replace(estimator.map_, loadings=_loadings(adata, chosen)))
     written = adata.copy() if copy else adata
     _write(written, positions, _facts(estimator, chosen), key_added)
     return (estimator, written) if copy else estimator
@@ -166,7 +166,7 @@ def place(
     if chosen == "X" and names is not None:
         X = _columns(X, _positions(adata, names))
         # The names have been compared; the matrix has none to compare again.
-        model = shallow_copy(model).adopt(replace(model.map_, feature_names=None))
+        model = shallow_copy(model)._adopt(replace(model.map_, feature_names=None))
     elif X.shape[1] != fitted.n_features:
         raise ValueError(
             f"{chosen!r} has {X.shape[1]} columns, but the model was fitted with {fitted.n_features}: pass the "

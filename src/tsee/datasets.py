@@ -35,7 +35,20 @@ Array = NDArray[Any]
 
 
 class Split(NamedTuple):
-    """Rows to train on and rows held out, one image per row, with a label each."""
+    """Rows to train on and rows held out, one image per row, with a label each.
+
+    Attributes
+    ----------
+    x_train, x_test : ndarray of shape (n, n_features)
+    y_train, y_test : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> data = load_digits()
+    >>> x_train, y_train, x_test, y_test = data
+    >>> data.x_train.shape, y_test.shape
+    ((1198, 64), (599,))
+    """
 
     x_train: Array
     y_train: Array

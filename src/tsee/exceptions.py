@@ -19,8 +19,6 @@ __all__ = [
     "TrainingWarning",
     "UndefinedMeasureError",
     "UnnamedColumnsError",
-    "rows_from",
-    "warn",
 ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -12,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 import tsee.threads  # noqa: F401 - forked processes are safe from here on
-from tsee.data import blocks, check_matrix, dense
+from tsee.data import blocks, check_matrix
 from tsee.distributed import all_gather
-from tsee.exceptions import ModelError, RowError, rows_from
+from tsee.exceptions import ModelError, RowError
 from tsee.exemplars import Exemplars
 from tsee.metric import PRECOMPUTED, metric_of
 from tsee.networks import DeepNetwork, HighOrderNetwork, NoNetwork
@@ -112,9 +111,9 @@ class FittedMap:
 
         Parameters
         ----------
-        X : array, tensor, CSR matrix or Rows, of shape (n, n_features)
-            Rows whose columns are in the order of the map's features. If the map is of a table: a table with its
-            columns, or rows that ``table`` has encoded.
+        X : array, DataFrame, tensor, CSR matrix or Rows, of shape (n, n_features)
+            Rows whose columns are in the order of the map's features; the columns of a DataFrame are found by name, in
+            any order. If the map is of a table: a table with its columns, or rows that ``table`` has encoded.
         how : {"refined", "forward"}, optional
             Among the nearest exemplars, or by one pass through the network. By default ``placement``.
 
@@ -137,13 +136,20 @@ class FittedMap:
 
         Parameters
         ----------
-        X : array, tensor, CSR matrix or Rows, of shape (n, n_features)
-            Rows whose columns are in the order of the map's features.
+        X : array, DataFrame, tensor, CSR matrix or Rows, of shape (n, n_features)
+            As in `place`.
 
         Returns
         -------
         ndarray of shape (n,), float32
             The share of the rows of ``fit`` that are nearer to their nearest exemplars.
+
+        Examples
+        --------
+        >>> from tsee import DtSEE
+        >>> X = np.random.default_rng(0).normal(size=(90, 4))
+        >>> DtSEE(max_epochs=1, random_state=0).fit(X).map_.novelty(X[:1] + 100)
+        array([1.], dtype=float32)
         """
         exemplars = self._known_exemplars("novelty")
         assert self.novelty_reference is not None
@@ -151,7 +157,7 @@ class FittedMap:
         shares = np.empty(X.shape[0], dtype=np.float32)
         for rows in blocks(X.shape[0], PLACED_ROWS):
             parts = (slice(rows.start + part.start, rows.start + part.stop) for part in blocks(rows.stop - rows.start))
-            distances = exemplar_distances(*self._inside_and_outside(X, parts), exemplars.index)
+            distances = exemplar_distances(*self.preprocessing.inside_and_outside(X, parts), exemplars.index)
             shares[rows] = share_nearer(self.novelty_reference.distances, distances).numpy()
         return shares
 
@@ -357,7 +363,7 @@ class FittedMap:
         fewer = Exemplars(subsample(exemplars.inputs), indices, metric=exemplars.metric)
         if self.preprocessing.metric == PRECOMPUTED:  # rows are distances from all of them
             fewer = exemplars
-        inputs, outside = self._inside_and_outside(X, sample_slices(X.shape[0]))
+        inputs, outside = self.preprocessing.inside_and_outside(X, sample_slices(X.shape[0]))
 
         def distances(among: Exemplars, near: Tensor | None = None) -> Tensor:
             parts = [among.own(rows, start) for rows in sample_slices(X.shape[0])]
@@ -365,16 +371,6 @@ class FittedMap:
             return all_gather(exemplar_distances(inputs, outside, among.index, own, near)).sort().values
 
         return NoveltyReference(distances(exemplars, near), distances(fewer))
-
-    def _inside_and_outside(self, X: Any, parts: Iterable[slice]) -> tuple[Tensor, Tensor]:
-        """The inputs of rows, and the squared length of the part of each row that they leave out."""
-        inside, outside = [], []
-        for rows in parts:
-            block = dense(X, rows)
-            with rows_from(rows.start):
-                inside.append(self.preprocessing(block))
-            outside.append(self.preprocessing.outside(block, inside[-1]))
-        return torch.cat(inside), torch.cat(outside)
 
 
 def fitted_map(model: Any) -> FittedMap:

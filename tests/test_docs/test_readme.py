@@ -16,6 +16,7 @@ from tsee.training import plan, stages
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 START = (ROOT / "docs" / "start.md").read_text()
+NOTEBOOK = (ROOT / "docs" / "notebook.md").read_text()
 
 
 def blocks(text, language):
@@ -51,6 +52,19 @@ def test_start_in_five_minutes(short):
         exec(block, names)
     assert Path("digits.onnx").exists()
     assert isinstance(names["see"], tsee.DtSEE)
+
+
+def test_a_map_in_a_pipeline(short):
+    """The lines of docs/notebook.md."""
+    (block,) = (block for block in blocks(NOTEBOOK, "python") if "GridSearchCV" in block)
+    names = {"tsee": tsee, "data": tsee.datasets.load_digits()}
+    *lines, last = block.splitlines()
+    exec("\n".join(lines), names)
+    best, score = eval(last, names)
+    assert best["dtsee__perplexity"] in (15, 36)
+    assert score > 0.8
+    placed = names["search"].best_estimator_[0].set_params(placement="forward")  # as the page says, without a fit
+    assert placed.transform(names["data"].x_test).shape == (599, 2)
 
 
 @pytest.mark.parametrize("text", [README, START], ids=["readme", "start"])

@@ -43,7 +43,7 @@ def quick(cls=DtSEE, **changes):
 
 def error(model, parts, **parameters):
     (_, old), (_, new), (X, y) = parts
-    placed = clone(model).set_params(**parameters).adopt(model.map_)
+    placed = clone(model).set_params(**parameters)._adopt(model.map_)
     return 1 - KNeighborsClassifier(1).fit(model.embedding_, np.concatenate([old, new])).score(placed.transform(X), y)
 
 

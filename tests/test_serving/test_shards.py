@@ -12,7 +12,8 @@ import pytest
 
 import tsee
 from tsee.exceptions import DataFileError, ModelError
-from tsee.serving import FolderResult, ReadOptions, becomes_folder_of_maps, place_folder
+from tsee.serving import FolderResult, ReadOptions, place_folder
+from tsee.serving.shards import becomes_folder_of_maps
 
 OPTIONS = ReadOptions(label="kind")
 SLOW_WORKER = """

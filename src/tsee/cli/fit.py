@@ -91,7 +91,9 @@ def fit(
     from tsee.files.identifiers import options_to_keep
     from tsee.fitted import fitted_map
     from tsee.persistence import check_target
-    from tsee.serving import check_map_path, open_for_fit, place_table
+    from tsee.serving import place_table
+    from tsee.serving.matching import open_for_fit
+    from tsee.serving.placing import check_map_path
     from tsee.tables import EncodedRows, as_frame, check_columns, learn_table
 
     estimator = make_estimator(method, given, fast=fast, paper=paper, verbose=not quiet)
@@ -132,9 +134,9 @@ def fit(
         # These two were for this command and are not for the model.
         estimator.set_params(verbose=False, checkpoint=None)
         if table.loadings is not None:
-            estimator.adopt(dataclasses.replace(estimator.map_, loadings=table.loadings))
+            estimator._adopt(dataclasses.replace(estimator.map_, loadings=table.loadings))
         if world_size() > 1:  # each process has the positions of its own rows only
-            estimator.adopt(dataclasses.replace(estimator.map_, embedding=None))
+            estimator._adopt(dataclasses.replace(estimator.map_, embedding=None))
         fitted = fitted_map(estimator)
         rows, features = len(table.rows), estimator.n_features_in_
         losses = fitted.history.loss

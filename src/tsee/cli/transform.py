@@ -57,7 +57,8 @@ def transform(
     that have a map already are skipped. So you can run the command again after it was stopped, and any number of
     workers can run it at once, on one machine or on many that share the disk.
     """
-    from tsee.serving import becomes_folder_of_maps, load_model, open_matching, place_folder, place_table
+    from tsee.serving import load_model, open_matching, place_folder, place_table
+    from tsee.serving.shards import becomes_folder_of_maps
 
     reporter = Reporter(quiet, as_json, map_to=output)
     start = time.perf_counter()

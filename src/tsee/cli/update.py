@@ -73,7 +73,8 @@ def update(
     from tsee.distributed import all_max, joined_peers, rank
     from tsee.fitted import fitted_map
     from tsee.persistence import check_target
-    from tsee.serving import check_map_path, open_matching, place_table
+    from tsee.serving import open_matching, place_table
+    from tsee.serving.placing import check_map_path
 
     check_resume(None if checkpoint is None else str(checkpoint), resume)
     check_not_dash(output, "a model, which is a folder")

@@ -21,7 +21,7 @@ from tsee.data import check_rows
 from tsee.distributed import all_agree, watched_peers
 from tsee.estimators.checks import check_parameters, shared_facts
 from tsee.estimators.networks import check_network
-from tsee.estimators.parameters import NOT_LEARNED, NOT_SAVED
+from tsee.estimators.parameters import NOT_LEARNED, NOT_SAVED, PARAMETERS, Parameter
 from tsee.estimators.properties import FittedProperties
 from tsee.estimators.showing import Shown
 from tsee.estimators.starting import map_digest, starting_map
@@ -63,6 +63,8 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator, AB
 
     # The smallest number of automatic batches per epoch, unless their sizes would be out of bounds.
     _n_batches: ClassVar[int]
+    # What its parameters are.
+    _described: ClassVar[Mapping[str, Parameter]] = PARAMETERS
 
     n_components: int
     metric: str
@@ -129,31 +131,11 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator, AB
     def _stages(self, objective: Objective, plan: Plan, guide: Guide | None) -> Sequence[Stage]:
         return [Train(objective, plan.n_epochs)]
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the map of ``X``.
-
-        Parameters
-        ----------
-        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
-            Numbers of any dtype. The unit that all features share does not matter; features in different units count
-            by their variance, unless ``standardize=True``. Memory maps, arrays of h5py, zarr and dask, the rows of
-            `tsee.files.open_table`, and paths to files that it can open are read by slice, and may be larger than
-            memory: what training needs of them is then kept in a temporary file.
-        y : array, list, tensor or Series of shape (n_samples,), optional
-            Labels, if ``supervised`` is above 0; ignored otherwise. Whole numbers, text and booleans are classes, other
-            numbers are numbers. Some may be unknown: NaN, None, empty text, and -1 among classes.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y)
-
     def _fit(self, X: Any, y: Any, neighbors: Any = None) -> Self:
         check_parameters(self)
         with watched_peers():
             # Set only at the end: a fit that fails leaves the previous one unchanged.
-            return self.adopt(self._learned(X, y, neighbors))
+            return self._adopt(self._learned(X, y, neighbors))
 
     def _learned(self, X: Any, y: Any, neighbors: Any) -> FittedMap:
         """The map of ``X``, whose neighbors may be given. A collective."""
@@ -297,7 +279,7 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator, AB
             facts["start"] = map_digest(other)
         return Checkpoint(Path(self.checkpoint), plan.identity() | facts | parameters)
 
-    def adopt(self, fitted: FittedMap) -> Self:
+    def _adopt(self, fitted: FittedMap) -> Self:
         """Become the estimator of a fitted map."""
         table = fitted.table
         self.n_features_in_ = fitted.n_features if table is None else len(table.order)
@@ -308,21 +290,6 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator, AB
             del self.feature_names_in_
         self.map_ = fitted
         return self
-
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Learn the map of ``X`` and return the positions of its rows, as ``transform(X)`` gives them.
-
-        Parameters
-        ----------
-        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
-        y : array, list, tensor or Series of shape (n_samples,), optional
-            Labels, if ``supervised`` is above 0; ignored otherwise.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components), float32
-        """
-        return self.fit(X, y)._first_positions(X)
 
     def _first_positions(self, X: Any) -> np.ndarray:
         """The positions of the rows of ``fit``."""
@@ -336,11 +303,20 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator, AB
 
         Parameters
         ----------
-        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
+        X : array, DataFrame, Arrow table, tensor, sparse matrix or path, of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples, n_components), float32
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tsee import PtSNE
+        >>> X = np.random.default_rng(0).normal(size=(90, 4))
+        >>> see = PtSNE(max_epochs=1, random_state=0).fit(X)
+        >>> bool((see.transform(X)[:5] == see.transform(X[:5])).all())
+        True
         """
         check_is_fitted(self)
         return place_rows(self.map_, self._check_new(X), self._placement)
@@ -362,6 +338,18 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator, AB
         ----------
         path : str or path
             The folder; `tsee.load` reads it back.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import tsee
+        >>> X = np.random.default_rng(0).normal(size=(90, 4))
+        >>> see = tsee.DtSEE(max_epochs=1, random_state=0).fit(X)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     see.save(f"{folder}/model")
+        ...     bool((tsee.load(f"{folder}/model").transform(X) == see.transform(X)).all())
+        True
         """
         from tsee.estimators import ESTIMATORS
 

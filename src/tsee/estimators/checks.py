@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tsee.estimators.parameters import NOT_LEARNED, PARAMETERS
+from tsee.estimators.parameters import NOT_LEARNED
 from tsee.metric import PRECOMPUTED, compares_features
 from tsee.scikit import BaseEstimator
 
@@ -22,7 +22,7 @@ def check_parameters(estimator: BaseEstimator, *only: str) -> None:
     """
     for name in only or estimator.get_params(deep=False):
         value = getattr(estimator, name)
-        parameter = PARAMETERS.get(name)  # a subclass may have parameters of its own
+        parameter = estimator._described.get(name)  # a subclass may have parameters of its own
         if parameter is not None and not parameter.accepts(value):
             raise ValueError(
                 f"The {name!r} parameter of {type(estimator).__name__} must be {parameter.must_be}. "

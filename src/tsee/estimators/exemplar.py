@@ -114,12 +114,12 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
 
         Parameters
         ----------
-        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
-            Numbers of any dtype. The unit that all features share does not matter; features in different units count
-            by their variance, unless ``standardize=True``. Memory maps, arrays of h5py, zarr and dask, the rows of
-            `tsee.files.open_table`, and paths to files that it can open are read by slice, and may be larger than
-            memory: what training needs of them is then kept in a temporary file. With ``metric="precomputed"``, a
-            square matrix of distances.
+        X : array, DataFrame, Arrow table, tensor, sparse matrix or path, of shape (n_samples, n_features)
+            Numbers of any dtype, or a table with words, dates or gaps (see ``columns``). The unit that all features
+            share does not matter; features in different units count by their variance, unless ``standardize=True``.
+            Memory maps, arrays of h5py, zarr and dask, the rows of `tsee.files.open_table`, and paths to files that it
+            can open are read by slice, and may be larger than memory: what training needs of them is then kept in a
+            temporary file. With ``metric="precomputed"``, a square matrix of distances.
         y : array, list, tensor or Series of shape (n_samples,), optional
             Labels, if ``supervised`` is above 0; ignored otherwise. Whole numbers, text and booleans are classes, other
             numbers are numbers. Some may be unknown: NaN, None, empty text, and -1 among classes.
@@ -129,7 +129,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
             it, or a pair (indices, distances), as PyNNDescent has it. They need no order; a row itself does not count,
             and an index of -1 stands for no neighbor. The layout keeps these neighbors, of all rows: every row is an
             exemplar. The network, the large shape of the data and the placement of other rows still depend on ``X``.
-            ``perplexity_`` is at most two thirds of the usual number of neighbors; twice the perplexity are enough.
+            ``perplexity_`` is at most two thirds of the usual number of neighbors; 1.5 times the perplexity is enough.
 
         Returns
         -------
@@ -154,15 +154,20 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
 
         Parameters
         ----------
-        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
-        y : array, list, tensor or Series of shape (n_samples,), optional
-            Labels, as in ``fit``.
-        neighbors : sparse matrix or pair of arrays, optional
-            The neighbors of the rows, as in ``fit``.
+        X, y, neighbors
+            As in ``fit``.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components), float32
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tsee import DtSEE
+        >>> X = np.random.default_rng(0).normal(size=(90, 4))
+        >>> DtSEE(max_epochs=1, random_state=0).fit_transform(X).shape
+        (90, 2)
         """
         return self._fit(X, y, neighbors)._first_positions(X)
 
@@ -173,7 +178,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
 
         Parameters
         ----------
-        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
+        X : array, DataFrame, Arrow table, tensor, sparse matrix or path, of shape (n_samples, n_features)
             With ``metric="precomputed"``, the distances of each row from all rows of ``fit``.
         neighbors : sparse matrix of shape (n_samples, n_fitted), or pair of arrays of shape (n_samples, k), optional
             The neighbors of the rows among the n_fitted rows of ``fit``, as in ``fit``. The rows are placed among these
@@ -182,6 +187,15 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         Returns
         -------
         ndarray of shape (n_samples, n_components), float32
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tsee import DtSEE
+        >>> X = np.random.default_rng(0).normal(size=(90, 4))
+        >>> see = DtSEE(max_epochs=1, random_state=0).fit(X[:80])
+        >>> see.transform(X[80:]).shape
+        (10, 2)
         """
         if neighbors is None:
             return super().transform(X)

@@ -25,17 +25,18 @@ class HotSEE(HighOrder, ExemplarMap):
     n_components : int, default=2
         Dimensions of the map.
     perplexity : float, default=36.0
-        How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of
-        its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a
-        warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.
+        How many neighbors a row is expected to have: among the exemplars, at most a third of their number, or of
+        ``n_neighbors``, or two thirds of the usual number of neighbors given to ``fit``. More is lowered to that, with
+        a warning unless it is the default. Where more than 131,072 exemplars are laid out, it falls with the cube root
+        of their number. ``perplexity_`` is the value that took effect.
     metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"}, \
 default="euclidean"
-        How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or
-        also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute
-        differences; "hamming", the share of features that differ; or "jaccard", by the features that both have
-        among those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go
-        without principal components and k-means centers. "precomputed", only in DtSEE and HotSEE, takes a square
-        matrix of distances as X, and makes a map without a network.
+        How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or also
+        without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute
+        differences; "hamming", the share of features that differ; or "jaccard", by the features that both have among
+        those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go without
+        principal components and k-means centers. "precomputed" takes a square matrix of distances as X, and makes a map
+        without a network.
     exemplars : {"points", "centers"}, default="points"
         What a row is compared with: "points", rows of the data themselves (a row is never its own exemplar), or
         "centers", k-means centers of the data as in the paper.
@@ -46,7 +47,8 @@ default="euclidean"
         number that took effect. Centers are computed from at most 524,288 rows, or 64 per center, drawn at random.
     max_memory : float or None, default=None
         How much memory exemplars may take, in GiB beyond the data. It decides how many rows become exemplars if
-        ``n_exemplars`` is None. None takes half of the memory that is free, within the limits of a container.
+        ``n_exemplars`` is None, but never fewer than 32,768. None takes half of the memory that is free, within the
+        limits of a container.
     seeding : {"k-means||", "random"}, default="k-means||"
         Where k-means starts: scalable k-means++, or random rows. Only for centers.
     kmeans_iterations : int, default=10
@@ -66,9 +68,9 @@ default="euclidean"
         more rows, by the square root of their number. Where the network learns a layout, None takes 0.5; if it also
         chooses among places, the noise is a share of the difference of two neighbors. Only for the "sampled" contrast.
     refinement : int, default=420
-        Steps in which exact forces lay the exemplars out, from the large shape of the data to where the loss wants
-        each of them; the network then learns these positions. 0 trains the network alone, from random weights, and
-        leaves the exemplars at its positions. Only for points and the "sampled" contrast.
+        Steps in which the forces of the loss lay the exemplars out, from the large shape of the data to where the loss
+        wants each of them; the network then learns these positions. 0 trains the network alone, from random weights,
+        and leaves the exemplars at its positions. Only for points and the "sampled" contrast.
     global_weight : float, default=0.25
         How much the layout is held to the large shape of the data, on a dial from 0, only neighbors count, to 1,
         the map is the large shape: its principal plane, or a scaling of its distances. More of it keeps distances
@@ -88,11 +90,11 @@ default="euclidean"
     placement : {"refined", "forward"} or None, default=None
         How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest
         exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars were
-        laid out and at least one row of ``fit`` in four is an exemplar. If rows are placed forward at ``fit``, the last
-        hidden layer of the network is one of places of the layout, up to 1,024, among which it chooses by a softmax (in
-        HotSEE, instead of its sigmoids): it then follows the layout far better, and takes longer. The placement can be
-        changed on a fitted estimator: ``embedding_`` stays as it was fitted, and ``transform`` gives the other
-        positions.
+        laid out and at least one row of ``fit`` in four is an exemplar, or there are at least 65,536 exemplars. If rows
+        are placed forward at ``fit``, the last hidden layer of the network is one of places of the layout, up to 1,024,
+        among which it chooses by a softmax (in HotSEE, instead of its sigmoids): it then follows the layout far better,
+        and takes longer. The placement can be changed on a fitted estimator: ``embedding_`` stays as it was fitted, and
+        ``transform`` gives the other positions.
     n_neighbors : int or None, default=None
         The number of nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others
         have probability 0. None takes twice the perplexity if exemplars are laid out, else three times, and at
@@ -124,8 +126,8 @@ default="euclidean"
         out; or a weight, a factor on its squared differences; or both in a tuple. Other columns are recognized by type
         and content. Columns of an array are called "0", "1" and so on. See docs/tables.md.
     missing : {"allow", "error"}, default="allow"
-        What becomes of gaps (NaN, None, NA): "allow" fills each with what the rest of its row lets expect, and marks
-        it; "error" refuses them.
+        What becomes of gaps (NaN, None, NA): "allow": each is filled with the value predicted from the rest of the row,
+        and marked; "error" refuses them.
     spare_dimensions : int, default=8
         Extra dimensions that the network has for the first half of training (but not if it learns a layout), in
         which they are pressed flat: clusters that start on the wrong side of one another pass instead of blocking
@@ -135,19 +137,19 @@ default="euclidean"
         The largest number of rows in a mini-batch; the batches of an epoch have even sizes. None takes the power of
         two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
     max_epochs : int or None, default=None
-        Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
-        than two million rows, down to 2. Where a network that places rows forward learns a layout, it takes enough
-        for 2,700 steps, at least 2 and at most 100. Smaller batches than the automatic ones get the same number of
-        epochs.
+        Passes over the data. None takes enough for about 1,800 steps, at least 10 (4 where the network learns a layout)
+        and at most 100; fewer for more than two million rows, down to 2. Where a network that places rows forward
+        learns a layout, it takes enough for 2,700 steps, at least 2 and at most 100. Smaller batches than the automatic
+        ones get the same number of epochs.
     learning_rate : float, default=0.03
         The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine, in
         each stage of training.
     optimizer : {"adam", "cg"}, default="adam"
         "adam", or "cg", the conjugate gradient of the paper with three line searches per batch.
     device : str, torch.device or "auto", default="auto"
-        Where the network is trained and run. "auto" takes CUDA, then Apple's MPS, then the CPU. Adam trains the
-        hidden layers of tsee's networks in bfloat16 if the processor has fast products for it; a trained network
-        places rows in float32.
+        Where the network is trained and run, and k-means centers are found; all else is done on the CPU. "auto" takes
+        CUDA, then Apple's MPS, then the CPU. Adam trains the hidden layers of tsee's networks in bfloat16 if the
+        processor has fast products for it; a trained network places rows in float32.
     random_state : int, RandomState or None, default=None
         The seed of everything that is drawn. The same integer gives the same map, to the bit, on the same kind of
         processor with the same version of torch and the same number of threads; otherwise sums are rounded in

@@ -61,7 +61,7 @@ def load(path: str | PathLike[str], *, network: nn.Module | None = None, device:
         raise inconsistent(path, error) from error
     if network is not None:
         estimator.set_params(network=network)
-    return estimator.adopt(fitted)
+    return estimator._adopt(fitted)
 
 
 def configured(path: str | PathLike[str], saved: SavedModel) -> ParametricMap:

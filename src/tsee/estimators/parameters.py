@@ -1,4 +1,4 @@
-"""Every parameter of the estimators, once: its type, what values it takes, and what it is for.
+"""Every parameter of the estimators: its type, what values it takes, and what it is for.
 
 The table is the source of checks, error messages and the command's options. The docstrings of the estimators are
 written out, and a test holds them to this table.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from operator import attrgetter
 from os import PathLike
@@ -18,14 +18,7 @@ import numpy as np
 
 from tsee.words import ACTIVATIONS, METRICS, NORMALIZATIONS, PRECOMPUTED
 
-__all__ = [
-    "ATTRIBUTES",
-    "EXEMPLAR_ATTRIBUTES",
-    "NOT_LEARNED",
-    "NOT_SAVED",
-    "PARAMETERS",
-    "Parameter",
-]
+__all__ = ["NOT_LEARNED", "NOT_SAVED", "PAIRWISE_PARAMETERS", "PARAMETERS", "Parameter"]
 
 # Parameters that do not change what is learned.
 NOT_LEARNED = ("device", "verbose", "checkpoint", "random_state", "network", "start")
@@ -80,26 +73,31 @@ def _seed(value: Any) -> bool:
     return value is None or _integer(0)(value) or isinstance(value, np.random.RandomState)
 
 
+_COMPARED = (
+    'How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or '
+    'also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute '
+    'differences; "hamming", the share of features that differ; or "jaccard", by the features that both have among '
+    "those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go without "
+    "principal"
+)
+
 PARAMETERS: dict[str, Parameter] = {
     "n_components": Parameter("int", "an integer of at least 1", _integer(1), "Dimensions of the map."),
     "perplexity": Parameter(
         "float",
         "a number of at least 1",
         _real(1),
-        "How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of "
-        "its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a "
-        "warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.",
+        "How many neighbors a row is expected to have: among the exemplars, at most a third of their number, or of "
+        "``n_neighbors``, or two thirds of the usual number of neighbors given to ``fit``. More is lowered to that, "
+        "with a warning unless it is the default. Where more than 131,072 exemplars are laid out, it falls with the "
+        "cube root of their number. ``perplexity_`` is the value that took effect.",
     ),
     "metric": Parameter(
         "{" + ", ".join(f'"{name}"' for name in (*METRICS, PRECOMPUTED)) + "}",
         ", ".join(f'"{name}"' for name in METRICS) + f' or "{PRECOMPUTED}"',
         _one_of(*METRICS, PRECOMPUTED),
-        'How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or '
-        'also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute '
-        'differences; "hamming", the share of features that differ; or "jaccard", by the features that both have among '
-        "those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go without "
-        'principal components and k-means centers. "precomputed", only in DtSEE and HotSEE, takes a square matrix of '
-        "distances as X, and makes a map without a network.",
+        f'{_COMPARED} components and k-means centers. "precomputed" takes a square matrix of distances as X, and '
+        "makes a map without a network.",
     ),
     "exemplars": Parameter(
         '{"points", "centers"}',
@@ -123,7 +121,8 @@ PARAMETERS: dict[str, Parameter] = {
         "a number above 0 or None",
         _or_none(_real(0, above=True)),
         "How much memory exemplars may take, in GiB beyond the data. It decides how many rows become exemplars if "
-        "``n_exemplars`` is None. None takes half of the memory that is free, within the limits of a container.",
+        "``n_exemplars`` is None, but never fewer than 32,768. None takes half of the memory that is free, within the "
+        "limits of a container.",
     ),
     "seeding": Parameter(
         '{"k-means||", "random"}',
@@ -165,9 +164,9 @@ PARAMETERS: dict[str, Parameter] = {
         "int",
         "an integer of at least 0",
         _integer(0),
-        "Steps in which exact forces lay the exemplars out, from the large shape of the data to where the loss wants "
-        "each of them; the network then learns these positions. 0 trains the network alone, from random weights, and "
-        'leaves the exemplars at its positions. Only for points and the "sampled" contrast.',
+        "Steps in which the forces of the loss lay the exemplars out, from the large shape of the data to where the "
+        "loss wants each of them; the network then learns these positions. 0 trains the network alone, from random "
+        'weights, and leaves the exemplars at its positions. Only for points and the "sampled" contrast.',
     ),
     "global_weight": Parameter(
         "float",
@@ -206,11 +205,11 @@ PARAMETERS: dict[str, Parameter] = {
         _one_of("refined", "forward", None),
         'How ``transform`` places a row: "forward", by one pass through the network; "refined", among its nearest '
         "exemplars, which keeps more of its neighbors but needs a search for them. None means refined if exemplars "
-        "were laid out and at least one row of ``fit`` in four is an exemplar. If rows are placed forward at ``fit``, "
-        "the last hidden layer of the network is one of places of the layout, up to 1,024, among which it chooses by a "
-        "softmax (in HotSEE, instead of its sigmoids): it then follows the layout far better, and takes longer. The "
-        "placement can be changed on a fitted estimator: ``embedding_`` stays as it was fitted, and ``transform`` "
-        "gives the other positions.",
+        "were laid out and at least one row of ``fit`` in four is an exemplar, or there are at least 65,536 "
+        "exemplars. If rows are placed forward at ``fit``, the last hidden layer of the network is one of places of "
+        "the layout, up to 1,024, among which it chooses by a softmax (in HotSEE, instead of its sigmoids): it then "
+        "follows the layout far better, and takes longer. The placement can be changed on a fitted estimator: "
+        "``embedding_`` stays as it was fitted, and ``transform`` gives the other positions.",
     ),
     "n_neighbors": Parameter(
         "int or None",
@@ -287,8 +286,8 @@ PARAMETERS: dict[str, Parameter] = {
         '{"allow", "error"}',
         '"allow" or "error"',
         _one_of("allow", "error"),
-        'What becomes of gaps (NaN, None, NA): "allow" fills each with what the rest of its row lets expect, and marks '
-        'it; "error" refuses them.',
+        'What becomes of gaps (NaN, None, NA): "allow": each is filled with the value predicted from the rest of the '
+        'row, and marked; "error" refuses them.',
     ),
     "spare_dimensions": Parameter(
         "int",
@@ -314,10 +313,10 @@ PARAMETERS: dict[str, Parameter] = {
         "int or None",
         "an integer of at least 1 or None",
         _or_none(_integer(1)),
-        "Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more "
-        "than two million rows, down to 2. Where a network that places rows forward learns a layout, it takes enough "
-        "for 2,700 steps, at least 2 and at most 100. Smaller batches than the automatic ones get the same number of "
-        "epochs.",
+        "Passes over the data. None takes enough for about 1,800 steps, at least 10 (4 where the network learns a "
+        "layout) and at most 100; fewer for more than two million rows, down to 2. Where a network that places rows "
+        "forward learns a layout, it takes enough for 2,700 steps, at least 2 and at most 100. Smaller batches than "
+        "the automatic ones get the same number of epochs.",
     ),
     "learning_rate": Parameter(
         "float",
@@ -336,9 +335,9 @@ PARAMETERS: dict[str, Parameter] = {
         'str, torch.device or "auto"',
         'a torch device or "auto"',
         lambda value: isinstance(value, str) or _of_torch(value, "device"),
-        'Where the network is trained and run. "auto" takes CUDA, then Apple\'s MPS, then the CPU. Adam trains the '
-        "hidden layers of tsee's networks in bfloat16 if the processor has fast products for it; a trained network "
-        "places rows in float32.",
+        "Where the network is trained and run, and k-means centers are found; all else is done on the CPU. "
+        "\"auto\" takes CUDA, then Apple's MPS, then the CPU. Adam trains the hidden layers of tsee's networks in "
+        "bfloat16 if the processor has fast products for it; a trained network places rows in float32.",
     ),
     "random_state": Parameter(
         "int, RandomState or None",
@@ -365,31 +364,22 @@ PARAMETERS: dict[str, Parameter] = {
     ),
 }
 
-ATTRIBUTES = {
-    "map_ : FittedMap": "The fitted map: everything that placing, saving and showing it need.",
-    "embedding_ : ndarray of shape (n_samples, n_components)": "The positions of the rows of ``fit``. It does not "
-    "exist if the rows are many and lie on disk: ``transform`` gives their positions.",
-    "network_ : torch.nn.Module": "The trained network, with batch normalization folded into its weights.",
-    "perplexity_ : float": "The perplexity that took effect.",
-    "history_ : dict of lists": '``"loss"`` and ``"learning_rate"`` of each epoch, and ``"refined"``, whether it '
-    "learned a layout. The loss may rise while spare dimensions are pressed flat. Where a layout is learned, it is "
-    "the mean squared distance from its positions, relative to the size of the map; a row far away counts less. If the "
-    "network chooses among places, the loss of the choice is added, and distances are in a unit that shrinks.",
-    "n_iter_ : int": "Epochs run.",
-    "n_inputs_ : int": "The number of inputs that took effect.",
-    "n_features_in_ : int": "Features seen in ``fit``.",
-    "feature_names_in_ : ndarray of str": "Their names, if ``fit`` was given a DataFrame or a file with names.",
-}
-EXEMPLAR_ATTRIBUTES = {
-    "n_exemplars_ : int": "The number of exemplars that took effect.",
-    "exemplars_ : ndarray of shape (n_exemplars_, n_features_in_)": "The exemplars in the units of the data, as far "
-    "as ``n_inputs_`` principal components carry them.",
-    "exemplar_indices_ : ndarray of shape (n_exemplars_,) or None": "Which rows of ``fit`` they are, if they are "
-    "points.",
-    "exemplar_embedding_ : ndarray of shape (n_exemplars_, n_components)": "Their positions.",
-    "placement_ : str": "What ``placement=None`` stands for.",
-    "update_ : Update": "What the last update did: how many rows were placed or became exemplars, and how far old ones "
-    "moved. It does not exist before the first update.",
-    "versions_ : ndarray of shape (n_samples,)": "Which version each row of ``embedding_`` came with: 0 for ``fit``, 1 "
-    "for the first update, and so on.",
+# Those that the pairwise methods describe otherwise. Where "precomputed" is refused, the error names what takes it.
+PAIRWISE_PARAMETERS = PARAMETERS | {
+    "perplexity": replace(
+        PARAMETERS["perplexity"],
+        text="How many neighbors a row is expected to have: among the other rows of its mini-batch, at most a third of "
+        "their number. More is lowered to that, with a warning. ``perplexity_`` is the value that took effect.",
+    ),
+    "metric": replace(
+        PARAMETERS["metric"],
+        kind="{" + ", ".join(f'"{name}"' for name in METRICS) + "}",
+        must_be=", ".join(f'"{name}"' for name in METRICS[:-1]) + f' or "{METRICS[-1]}"',
+        text=f"{_COMPARED} components.",
+    ),
+    "max_epochs": replace(
+        PARAMETERS["max_epochs"],
+        text="Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for "
+        "more than two million rows, down to 2. Smaller batches than the automatic ones get the same number of epochs.",
+    ),
 }

@@ -72,6 +72,14 @@ class FittedProperties(ClassNamePrefixFeaturesOutMixin):
         Returns
         -------
         numpy.ndarray of str
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tsee import DtSEE
+        >>> X = np.random.default_rng(0).normal(size=(90, 4))
+        >>> DtSEE(max_epochs=1, random_state=0).fit(X).get_feature_names_out()
+        array(['tsee0', 'tsee1'], dtype=object)
         """
         names = super().get_feature_names_out(input_features)  # by the class: dtsee0, hotsee0
         return np.array([f"tsee{component}" for component in range(len(names))], dtype=object)
@@ -123,7 +131,7 @@ class ExemplarProperties:
 
         Parameters
         ----------
-        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_samples, n_features)
+        X : array, DataFrame, Arrow table, tensor, sparse matrix or path, of shape (n_samples, n_features)
 
         Returns
         -------

@@ -27,17 +27,14 @@ class PtSNE(Deep, PairwiseMap):
     n_components : int, default=2
         Dimensions of the map.
     perplexity : float, default=10.0
-        How many neighbors a row is expected to have: among the exemplars in the exemplar methods, among the rows of
-        its mini-batch in the pairwise ones. If there are too few of them, a third of their number is used, with a
-        warning, or two thirds if neighbors are given to ``fit``; ``perplexity_`` is the value that took effect.
-    metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"}, \
-default="euclidean"
-        How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or
-        also without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute
-        differences; "hamming", the share of features that differ; or "jaccard", by the features that both have
-        among those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go
-        without principal components and k-means centers. "precomputed", only in DtSEE and HotSEE, takes a square
-        matrix of distances as X, and makes a map without a network.
+        How many neighbors a row is expected to have: among the other rows of its mini-batch, at most a third of their
+        number. More is lowered to that, with a warning. ``perplexity_`` is the value that took effect.
+    metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard"}, default="euclidean"
+        How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or also
+        without their mean (a row of zeros, or a constant one, is refused); "manhattan", the sum of absolute
+        differences; "hamming", the share of features that differ; or "jaccard", by the features that both have among
+        those that either has (booleans, or 0 and 1). The last three compare the features themselves: they go without
+        principal components.
     hidden_layers : sequence of int, default=(512, 512, 512)
         Sizes of the hidden layers. The paper has 500, 500, 2000.
     normalization : {"layer", "batch"} or None, default="layer"
@@ -61,8 +58,8 @@ default="euclidean"
         out; or a weight, a factor on its squared differences; or both in a tuple. Other columns are recognized by type
         and content. Columns of an array are called "0", "1" and so on. See docs/tables.md.
     missing : {"allow", "error"}, default="allow"
-        What becomes of gaps (NaN, None, NA): "allow" fills each with what the rest of its row lets expect, and marks
-        it; "error" refuses them.
+        What becomes of gaps (NaN, None, NA): "allow": each is filled with the value predicted from the rest of the row,
+        and marked; "error" refuses them.
     spare_dimensions : int, default=8
         Extra dimensions that the network has for the first half of training (but not if it learns a layout), in
         which they are pressed flat: clusters that start on the wrong side of one another pass instead of blocking
@@ -72,19 +69,17 @@ default="euclidean"
         The largest number of rows in a mini-batch; the batches of an epoch have even sizes. None takes the power of
         two below a 32nd of the rows (PtSNE and HotSNE: an eighth), at least 128 and at most 1,024.
     max_epochs : int or None, default=None
-        Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more
-        than two million rows, down to 2. Where a network that places rows forward learns a layout, it takes enough
-        for 2,700 steps, at least 2 and at most 100. Smaller batches than the automatic ones get the same number of
-        epochs.
+        Passes over the data. None takes enough for about 1,800 steps, at least 10 and at most 100; fewer for more than
+        two million rows, down to 2. Smaller batches than the automatic ones get the same number of epochs.
     learning_rate : float, default=0.01
         The highest rate of "adam". It is reached after a tenth of the steps and lowered to zero along a cosine, in
         each stage of training.
     optimizer : {"adam", "cg"}, default="adam"
         "adam", or "cg", the conjugate gradient of the paper with three line searches per batch.
     device : str, torch.device or "auto", default="auto"
-        Where the network is trained and run. "auto" takes CUDA, then Apple's MPS, then the CPU. Adam trains the
-        hidden layers of tsee's networks in bfloat16 if the processor has fast products for it; a trained network
-        places rows in float32.
+        Where the network is trained and run, and k-means centers are found; all else is done on the CPU. "auto" takes
+        CUDA, then Apple's MPS, then the CPU. Adam trains the hidden layers of tsee's networks in bfloat16 if the
+        processor has fast products for it; a trained network places rows in float32.
     random_state : int, RandomState or None, default=None
         The seed of everything that is drawn. The same integer gives the same map, to the bit, on the same kind of
         processor with the same version of torch and the same number of threads; otherwise sums are rounded in
@@ -136,9 +131,7 @@ default="euclidean"
         n_components: int = 2,
         *,
         perplexity: float = 10.0,
-        metric: Literal[
-            "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"
-        ] = "euclidean",
+        metric: Literal["euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard"] = "euclidean",
         hidden_layers: Sequence[int] = (512, 512, 512),
         normalization: Literal["layer", "batch"] | None = "layer",
         activation: Literal["relu", "silu", "gelu", "tanh", "sigmoid"] = "relu",

@@ -1,4 +1,4 @@
-"""A map that takes in new rows while the old ones stay where they are."""
+"""New rows added to a map while the old ones stay where they are."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from tsee.versions import Update, versions_of
 
 __all__ = ["Updated"]
 
-# Steps in which exact forces settle the new exemplars, per step of the layout of a fit, and epochs in which the network
+# Steps in which forces settle the new exemplars, per step of the layout of a fit, and epochs in which the network
 # learns them, per epoch of a fit. Both start near their end.
 STEPS_SHARE, EPOCHS_SHARE = 1 / 7, 1 / 4
 # Old exemplars that the network learns again, at least; half as many as there are new rows, if these are more.
@@ -94,14 +94,14 @@ class Updated:
         New rows become exemplars, up to ``n_exemplars`` of them in all, or as many as ``fit`` would take. When
         there is no more room, only rows of a new kind still do, in proportion, and the others are placed. Rows
         of a kind that the map has start where they would be placed. Rows of a new kind find free room near what
-        they are most like. Then exact forces settle all of them among the old exemplars. The network learns the
+        they are most like. Then forces settle all of them among the old exemplars. The network learns the
         new positions, and old ones again. Of the old data, only the exemplars in the model are needed.
 
         The rows of all versions are numbered in order: ``embedding_`` has the old rows, then the new ones.
 
         Parameters
         ----------
-        X : array, DataFrame, tensor, sparse matrix or path, of shape (n_new, n_features)
+        X : array, DataFrame, Arrow table, tensor, sparse matrix or path, of shape (n_new, n_features)
             The new rows, with the features of ``fit``; of a table, with its columns.
         hold : float, default 1.0
             How much the old exemplars are held where they are: 1 does not move them, 0 leaves them as free as the new
@@ -137,7 +137,7 @@ class Updated:
         chosen = check_forget(forget, sum(self.map_.row_counts))
         grown = copy.copy(self)
         with watched_peers():
-            return grown.adopt(grown._grown(self._check_new(X), float(hold), chosen))
+            return grown._adopt(grown._grown(self._check_new(X), float(hold), chosen))
 
     @property
     def update_(self: Any) -> Update:

@@ -39,7 +39,7 @@ _NUMBERED = (
 )
 _NUMBER = "no|nr|num|nbr|number|#"
 _NUMBERING = re.compile(
-    rf"(.*_)?({_NUMBERED})(_?({_NUMBER}))?|(id|seq|serial)_?({_NUMBER})|{_NUMBER}|.+_index|(.*[_\d])?[a-z]{{2,}}id"
+    rf"(.*_)?({_NUMBERED})(_?({_NUMBER}))?|(id|seq|serial)_?({_NUMBER})|{_NUMBER}|.+_index|(.*[_\d])?(?!(uu|gu|row)id$)[a-z]{{2,}}id"
 )
 # Numbers that are drawn from their range by chance would have so many pairs of equal ones, in the mean; that there is
 # none is then no chance (exp(-10)). It takes 22 rows.
@@ -71,8 +71,8 @@ def named_like_numbering(name: str) -> bool:
 
     >>> [named_like_numbering(name) for name in ("Order", "invoiceNo", "row #", "USUBJID", "price index", "paid")]
     [True, True, True, True, True, True]
-    >>> [named_like_numbering(name) for name in ("year", "rank", "atomic_number", "mid", "zip")]
-    [False, False, False, False, False]
+    >>> [named_like_numbering(name) for name in ("year", "rank", "atomic_number", "mid", "zip", "uuid")]
+    [False, False, False, False, False, False]
     """
     words = re.sub(r"[\-. ]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())).lower()
     return _NUMBERING.fullmatch(words) is not None

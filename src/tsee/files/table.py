@@ -75,6 +75,7 @@ class Table:
 
     @property
     def label(self) -> np.ndarray | None:
+        """The values of the column that was named as the label, one per row; None if no column was."""
         if self._label is None and self._label_column is not None:
             with reading(self.source, "what it was when it was opened"):
                 self._label = np.asarray(self._label_column[:])

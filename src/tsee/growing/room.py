@@ -117,7 +117,7 @@ def _put_in_room(positions: Tensor, known: Tensor, rows: Tensor, neighbors: Affi
 
 
 def _laid_out_alone(placed: Tensor, rows: Tensor, neighbors: Affinities) -> np.ndarray:
-    """Rows of new kinds by exact forces among themselves, from where they would be placed, made small."""
+    """Rows of new kinds by forces among themselves, from where they would be placed, made small."""
     number = torch.full((int(max(neighbors.indices.max(), rows.max())) + 1,), -1)
     number[rows] = torch.arange(len(rows))
     indices = number[neighbors.indices]

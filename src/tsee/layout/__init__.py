@@ -1,4 +1,4 @@
-"""Positions free of any network: the large shape of the data, and exact forces that lay exemplars out from it."""
+"""Positions free of any network: the large shape of the data, and the forces that lay exemplars out from it."""
 
 from tsee.layout.attraction import Attraction
 from tsee.layout.descent import Descent, Guide, Movement, lay_out

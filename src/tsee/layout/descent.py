@@ -1,4 +1,4 @@
-r"""Exemplars under the exact forces of the loss, and of a pull to the large shape of the data.
+r"""Exemplars under the forces of the loss, and of a pull to the large shape of the data.
 
 With all rows as exemplars, the loss of equation 12 as a function of the positions themselves, and the pull, are
 
@@ -239,7 +239,7 @@ def lay_out(
     progress: Callable[[int], None] = lambda done: None,
     keep: Callable[[Movement], None] = lambda descent: None,
 ) -> tuple[Tensor, bool]:
-    """Lay exemplars out by exact forces, each on its own. A collective.
+    """Lay exemplars out by the forces of the loss, each on its own. A collective.
 
     Parameters
     ----------

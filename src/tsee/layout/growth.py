@@ -1,4 +1,4 @@
-r"""New positions among old ones, by the exact forces of `tsee.layout.descent`; the old ones are held.
+r"""New positions among old ones, by the forces of `tsee.layout.descent`; the old ones are held.
 
 An old position :math:`y_i` is drawn back to where it was, :math:`y_i^0`, by a spring: after every step it is
 

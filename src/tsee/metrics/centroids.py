@@ -34,6 +34,12 @@ class CentroidScores(NamedTuple):
         Share of triplets of classes whose distances have the same order on the map as in the data: 1/2 by chance.
     correlation : float
         Spearman's correlation of the distances between classes in the data and on the map: 0 by chance.
+
+    Examples
+    --------
+    >>> scores = CentroidScores(neighbors=0.5, triplets=0.75, correlation=0.6)
+    >>> scores.triplets
+    0.75
     """
 
     neighbors: float

@@ -52,7 +52,8 @@ MAX_THREADS = 16
 class CellIndex(ProductIndex):
     """Candidates in the cells of a k-means. A search looks at the cells nearest to the query only.
 
-    It misses a few in a thousand of the nearest candidates, and takes a fraction of the time of `ExactIndex`.
+    It takes a fraction of the time of `ExactIndex`, and misses some of the nearest candidates. It searches a tenth of
+    the cells; of more than 256 cells, as many as find 96 % of the 15 nearest of a sample, or 90 % to place a row.
 
     Attributes
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -125,6 +125,16 @@ class Preprocessing:
         if self.length is not None:
             inputs = replace(self, length=None)(block)
         return (whole - inputs.double().square().sum(1)).clamp_min_(0).float()
+
+    def inside_and_outside(self, X: Any, parts: Iterable[slice]) -> tuple[Tensor, Tensor]:
+        """The inputs of some rows of ``X``, and the squared length of the part of each that they leave out."""
+        inside, outside = [], []
+        for rows in parts:
+            block = dense(X, rows)
+            with rows_from(rows.start):
+                inside.append(self(block))
+            outside.append(self.outside(block, inside[-1]))
+        return torch.cat(inside), torch.cat(outside)
 
     def _cleared(self, inputs: Tensor) -> Tensor:
         """Inputs without those that count as zero."""

@@ -106,6 +106,20 @@ def evaluate_map(model: Any, table: Table, train: Table | None = None, *, verbos
     Returns
     -------
     Evaluation
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import tsee
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> see = tsee.DtSEE(max_epochs=1, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/rows.npy", X)
+    ...     with tsee.serving.open_matching(see, f"{folder}/rows.npy") as table:
+    ...         found = evaluate_map(see, table)
+    >>> found.n_rows, found.knn_error, sorted(found.quality_score)
+    (60, None, [1, 5, 10])
     """
     judged = _place(model, table, verbose=verbose)
     others = judged if train is None else _place(model, train, verbose=verbose)

@@ -34,6 +34,11 @@ class ReadOptions:
         Columns to leave out.
     key : str, optional
         Which array of the file, if it has several.
+
+    Examples
+    --------
+    >>> ReadOptions(label="kind", drop=["note"])
+    ReadOptions(label='kind', columns=None, drop=['note'], key=None)
     """
 
     label: str | None = None
@@ -110,6 +115,22 @@ def open_matching(model: Any, path: str | PathLike[str], options: ReadOptions | 
     DataFileError
         If the file cannot be read, lacks a feature, has a different number of features, or if they come from another
         PCA than the features of the model.
+
+    Examples
+    --------
+    Columns are found by their names, in any order:
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import tsee
+    >>> frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=["a", "b", "c"])
+    >>> see = tsee.DtSEE(max_epochs=1, random_state=0).fit(frame)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     frame[["c", "a", "b"]].to_csv(f"{folder}/new.csv", index=False)
+    ...     with open_matching(see, f"{folder}/new.csv") as table:
+    ...         table.feature_names, table.rows.shape
+    (['a', 'b', 'c'], (60, 3))
     """
     options = options or ReadOptions()
     fitted = fitted_map(model)

@@ -48,6 +48,18 @@ def load_model(path: str | PathLike[str], *, placement: str | None = None, devic
     Returns
     -------
     FittedMap
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import tsee
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tsee.DtSEE(max_epochs=1, random_state=0).fit(X).save(f"{folder.name}/model")
+    >>> load_model(f"{folder.name}/model", placement="forward").placement
+    'forward'
+    >>> folder.cleanup()
     """
     return fitted_map(load(path, device=device)).placed_by(placement)
 
@@ -67,6 +79,21 @@ def place_blocks(model: Any, table: Table, *, verbose: bool = False) -> Iterator
     ------
     PlacedBlock
         The blocks, in the order of the table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import tsee
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tsee.DtSEE(max_epochs=1, random_state=0).fit(X).save(f"{folder.name}/model")
+    >>> np.save(f"{folder.name}/new.npy", X)
+    >>> model = load_model(f"{folder.name}/model")
+    >>> with tsee.serving.open_matching(model, f"{folder.name}/new.npy") as table:
+    ...     [(block.rows, block.positions.shape) for block in place_blocks(model, table)]
+    [(slice(0, 60, None), (60, 2))]
+    >>> folder.cleanup()
     """
     fitted = fitted_map(model)
     n_rows, n_columns = table.rows.shape
@@ -106,6 +133,23 @@ def place_table(
         Add a column ``novelty``.
     verbose : bool
         Show a progress bar.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import tsee
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tsee.DtSEE(max_epochs=1, random_state=0).fit(X).save(f"{folder.name}/model")
+    >>> np.save(f"{folder.name}/new.npy", X)
+    >>> model = load_model(f"{folder.name}/model")
+    >>> with tsee.serving.open_matching(model, f"{folder.name}/new.npy") as table:
+    ...     place_table(model, table, f"{folder.name}/map.csv", novelty=True)
+    >>> with open(f"{folder.name}/map.csv") as file:
+    ...     file.read(19)
+    'tsee0,tsee1,novelty'
+    >>> folder.cleanup()
     """
     fitted = fitted_map(model)
     if novelty:

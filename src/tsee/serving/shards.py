@@ -100,6 +100,24 @@ def place_folder(
     Returns
     -------
     FolderResult
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import tsee
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> place = tempfile.TemporaryDirectory()
+    >>> tsee.DtSEE(max_epochs=1, random_state=0).fit(X).save(f"{place.name}/model")
+    >>> Path(f"{place.name}/shards").mkdir()
+    >>> for number in range(2):
+    ...     np.save(f"{place.name}/shards/{number}.npy", X)
+    >>> result = place_folder(f"{place.name}/model", f"{place.name}/shards", f"{place.name}/maps")
+    >>> result.n_placed, result.n_rows, result.failures
+    (2, 120, [])
+    >>> sorted(path.name for path in Path(f"{place.name}/maps").glob("*.npy"))
+    ['0.npy', '1.npy']
+    >>> place.cleanup()
     """
     data, output, options = Path(data), Path(output), options or ReadOptions()
     if output.resolve().is_relative_to(data.resolve()):

@@ -19,7 +19,7 @@ __all__ = ["Grow"]
 
 @dataclass(frozen=True)
 class Grow(Laying):
-    """Lay new exemplars out among old ones, which come first, by exact forces.
+    """Lay new exemplars out among old ones, which come first, by the forces of the loss.
 
     Attributes
     ----------

@@ -199,7 +199,7 @@ class Train:
 
 @dataclass(frozen=True)
 class LayOut(Laying):
-    """Lay the exemplars out by exact forces, from the large shape of the data, which also holds them.
+    """Lay the exemplars out by the forces of the loss, from the large shape of the data, which also holds them.
 
     No seed touches the positions, and neither sampling nor the stiffness of a network blurs them. They are auxiliary
     coordinates (Carreira-Perpinan and Vladymyrov, NIPS 2015), which the network then learns.
