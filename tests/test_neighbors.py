@@ -377,6 +377,27 @@ def test_equal_rows_of_any_type(dtype):
     assert equal.EqualRows(rows).find(rows).tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("apart", [1e3, 3e3, 1e4, 1e5])
+def test_cells_of_far_clusters_find_the_nearest(apart):
+    """Float32 hides which cell of a far cluster is nearest, and to which cell a row belongs."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(41_000, 6, generator=generator)
+    X[:, 0] += apart * (2 * torch.randint(0, 2, (41_000,), generator=generator) - 1)
+    index, queries = CellIndex(X[:40_000]), X[39_500:40_500]
+    assert index.centers.dtype == torch.float64
+    found, _ = index.query(queries, 15)
+    assert (found[:500, 0] == torch.arange(39_500, 40_000)).all()
+    D = (queries.double()[:, None] - X[:40_000].double()).square().sum(2)
+    assert share_found(found, D.topk(15, largest=False).indices) > 0.97
+    traced = TracedIndex(index.rows, index.metric, Cells.of(index))
+    assert torch.equal(traced.query(queries[::20].clone(), 15)[0], found[::20])
+
+
+def test_cells_are_found_in_float32_where_it_tells_rows_apart(clustered):
+    for rows in (clustered, torch.cat([clustered, torch.full((1, 10), 1e4)]), clustered.repeat(2, 1)):
+        assert CellIndex(rows).centers.dtype == torch.float32
+
+
 def test_the_parts_of_an_index_are_all_candidates(clustered):
     for index in (CellIndex(clustered), ExactIndex(clustered)):
         parts = [index.part(number, 3) for number in range(3)]

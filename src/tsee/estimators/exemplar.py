@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from tsee.batches import steps_per_epoch
 from tsee.estimators.automatic import (
     LAYOUT_EXAGGERATION,
-    LAYOUT_NEIGHBORS,
     PERPLEXITY,
     falling_perplexity,
+    layout_neighbors,
     n_places,
     n_points,
     n_seen,
@@ -105,7 +105,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         --------
         >>> from tsee import DtSEE
         >>> DtSEE.fast(random_state=0)
-        DtSEE(hidden_layers=(128, 128, 128), random_state=0, refinement=250)
+        DtSEE(hidden_layers=(128, 128, 128), random_state=0, refinement=200)
         """
         return cls(**{**cls._fast, **parameters})
 
@@ -307,7 +307,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         refined = self._is_refined(exemplars)
         if refined:
             perplexity = falling_perplexity(perplexity, len(exemplars))
-        automatic = math.ceil((LAYOUT_NEIGHBORS if refined else 3) * perplexity)
+        automatic = layout_neighbors(perplexity, len(exemplars)) if refined else math.ceil(3 * perplexity)
         automatic = max(automatic, NOISE_NEIGHBORS if self.contrast == "noise" else 0)
         k = min(n_candidates, automatic) if self.n_neighbors is None else n_candidates
         projection = self._projection(exemplars)
@@ -341,7 +341,7 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
         n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
         perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)", PERPLEXITY)
         perplexity = falling_perplexity(perplexity, n_candidates + 1)
-        automatic = min(n_candidates, math.ceil(LAYOUT_NEIGHBORS * perplexity))
+        automatic = min(n_candidates, layout_neighbors(perplexity, n_candidates + 1))
         return perplexity, automatic if self.n_neighbors is None else n_candidates
 
     def _n_seen(self, n_inputs: int) -> int:

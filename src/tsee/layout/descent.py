@@ -222,14 +222,24 @@ class Descent(Movement):
 
     def found(self) -> Tensor:
         """The positions, turned to lie as the large shape does."""
-        found = turned(self.positions, self.shape)
-        return found if self.order is None else torch.empty_like(found).index_copy_(0, self.order, found)
+        return self._in_rows(turned(self.positions, self.shape))
+
+    def state(self) -> dict[str, Tensor]:
+        """What it takes to continue, in the order of the rows: on another processor, cells can have another order."""
+        return {name: self._in_rows(values) for name, values in super().state().items()}
+
+    def _in_rows(self, values: Tensor) -> Tensor:
+        """Values of positions, in the order of the rows."""
+        return values if self.order is None else torch.empty_like(values).index_copy_(0, self.order, values)
 
     def _gathered(self, rows: Tensor) -> Tensor:
         return rows if self.alone else all_gather(rows)
 
     def resume(self, done: int, state: dict[str, Tensor]) -> None:
         super().resume(done, state)
+        if self.order is not None:
+            self.positions = self.positions[self.order]
+            self.velocity, self.gains = self.velocity[self.order], self.gains[self.order]
         self.velocity, self.gains = self.velocity[self.own], self.gains[self.own]
 
 

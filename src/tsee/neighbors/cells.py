@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 from tsee.data import blocks_in_cache, pad_rows
 from tsee.metric import Metric, ProductMetric, euclidean, shifted
-from tsee.neighbors.centers import cell_centers, in_groups, nearest_centers
+from tsee.neighbors.centers import cell_centers, dtype_of_centers, in_groups, nearest_centers
 from tsee.neighbors.equal import EqualRows
 from tsee.neighbors.exact import ExactIndex
 from tsee.neighbors.index import MARGIN, SMALL_BATCH, Index, ProductIndex, part_of
@@ -64,7 +64,7 @@ class CellIndex(ProductIndex):
     first, n_chunks : Tensor of shape (n_cells,), int64
         The first chunk of each cell, and how many it has.
     centers : Tensor of shape (n_cells, w)
-        The factors of the centers.
+        The factors of the centers; in float64 if float32 would hide which of them is nearest.
     groups : Tensor of shape (n_groups, w)
         The factors of the centers of groups of cells; a group's cells have consecutive numbers.
     group_sizes : Tensor of shape (n_groups,), int64
@@ -80,7 +80,9 @@ class CellIndex(ProductIndex):
     def __init__(self, rows: Tensor, metric: ProductMetric = euclidean) -> None:
         super().__init__(rows, metric)
         moved = shifted(rows, self.factors.origin)
-        found, groups, group = in_groups(cell_centers(moved, max(1, len(rows) // CELL_ROWS), metric), metric)
+        # Of clusters far apart, cells would be any rows of a cluster if rounding chose them.
+        dtype = dtype_of_centers(moved, metric)
+        found, groups, group = in_groups(cell_centers(moved, max(1, len(rows) // CELL_ROWS), metric, dtype), metric)
         centers = metric.prepare(found)
         used, home = nearest_centers(moved, centers, metric).unique(return_inverse=True)  # no empty cells
         self.centers, n_cells = metric.candidate_factors(centers[used]), len(used)
@@ -188,7 +190,8 @@ class CellIndex(ProductIndex):
         return order[home.argsort(stable=True)]
 
     def _query_factors(self, rows: Tensor) -> Tensor:
-        return self.metric.query_factors(self.metric.prepare(rows.to(self.rows.dtype), self.factors.origin))
+        queries = self.metric.prepare(rows.to(self.rows), self.factors.origin)
+        return self.metric.query_factors(queries).to(self.centers.dtype)
 
     def part(self, number: int, n_parts: int) -> Tensor:
         """By cells: candidates that are near each other share the cells they search."""
@@ -242,7 +245,7 @@ class CellIndex(ProductIndex):
     def _nearest_cells(self, queries: Tensor, scratch: Scratch) -> Tensor:
         """The cells that are searched for queries, given by their factors, of shape (n, searched)."""
         # Padded: the cells of a query must not depend on how many other queries there are.
-        queries, n = pad_rows(queries), len(queries)
+        queries, n = pad_rows(queries.to(self.centers.dtype)), len(queries)
         if self.n_near == len(self.groups):
             shape = len(queries), len(self.centers)
             scores = torch.mm(queries, self.centers.T, out=scratch.take(math.prod(shape), queries).view(shape))

@@ -120,6 +120,7 @@ class TracedIndex(ExactIndex):
     def _elsewhere(self, queries: Tensor) -> Tensor:
         """Which cells are not searched for queries, given by their factors: (rows, cells)."""
         assert self.cells is not None
+        queries = queries.to(self.cells.centers.dtype)
         scores = queries @ self.cells.centers.T
         if self.cells.n_near:
             far = _above_smallest(queries @ self.cells.groups.T, self.cells.n_near)
