@@ -180,5 +180,7 @@ def test_zeros_in_front_tell_labels_apart(tmp_path):
     (tmp_path / "table.csv").write_text("word,zip,size\na,7,1\nb,007,2\nc,7,3\n")
     table = open_mixed(tmp_path / "table.csv", label="zip")
     assert list(table.label) == ["7", "007", "7"]
+    (tmp_path / "zones.csv").write_text("word,zone,size\na,00,1\nb,10,2\nc,20,3\n")
+    assert list(open_mixed(tmp_path / "zones.csv", label="zone").label) == ["00", "10", "20"]
     (tmp_path / "plain.csv").write_text("word,zip,size\na,7,1\nb,17,2\nc,7,3\n")
     assert list(open_mixed(tmp_path / "plain.csv", label="zip").label) == [7, 17, 7]
