@@ -112,9 +112,9 @@ class FittedMap:
 
         Parameters
         ----------
-        X : array, tensor, CSR matrix or Rows, of shape (n, n_features)
-            Rows whose columns are in the order of the map's features. If the map is of a table: a table with its
-            columns, or rows that ``table`` has encoded.
+        X : array, DataFrame, tensor, CSR matrix or Rows, of shape (n, n_features)
+            Rows of the map's features: by name if both have names, else in their order. If the map is of a table: a
+            table with its columns, or rows that ``table`` has encoded.
         how : {"refined", "forward"}, optional
             Among the nearest exemplars, or by one pass through the network. By default ``placement``.
 
@@ -137,8 +137,8 @@ class FittedMap:
 
         Parameters
         ----------
-        X : array, tensor, CSR matrix or Rows, of shape (n, n_features)
-            Rows whose columns are in the order of the map's features.
+        X : array, DataFrame, tensor, CSR matrix or Rows, of shape (n, n_features)
+            As in `place`.
 
         Returns
         -------

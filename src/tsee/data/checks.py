@@ -155,10 +155,7 @@ def _check_stored(estimator: Any, X: Rows, names: Any, *, reset: bool) -> Rows:
         else:
             estimator.__dict__.pop("feature_names_in_", None)
         return X
-    if names is not None and X.names is not None and list(X.names) != list(names):
-        _check_none_missing(names, X.names)
-        column_of = {name: column for column, name in enumerate(X.names)}
-        X = ChosenColumns(X, [column_of[name] for name in names], list(names))
+    X = in_order(X, names)
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
@@ -176,7 +173,9 @@ def dense(X: Any, rows: slice) -> np.ndarray:
 
 
 def _column_names(X: Any) -> list[Any]:
-    """The names of the columns of a DataFrame or an Arrow table; none for anything else."""
+    """The names of the columns of a DataFrame, an Arrow table or `Rows`; none for anything else."""
+    if isinstance(X, Rows):
+        return list(X.names or ())
     return list(X.column_names if hasattr(X, "column_names") else getattr(X, "columns", ()))
 
 
@@ -212,10 +211,10 @@ def with_columns(X: Any, names: Any) -> Any:
 def in_order(X: Any, names: Sequence[str] | None) -> Any:
     """The columns ``names`` of a DataFrame or an Arrow table, in this order; anything without names as it is."""
     given = _column_names(X)
-    if names is None or not given or not all(isinstance(name, str) for name in given):
+    if names is None or not given or not all(isinstance(name, str) for name in given) or given == list(names):
         return X
     _check_none_missing(names, given)
-    return X if given == list(names) else _selected(X, list(names))
+    return _selected(X, list(names))
 
 
 def _check_none_missing(names: Sequence[str], given: Iterable[str]) -> None:
@@ -226,6 +225,9 @@ def _check_none_missing(names: Sequence[str], given: Iterable[str]) -> None:
 
 
 def _selected(X: Any, names: list[str]) -> Any:
+    if isinstance(X, Rows):
+        column_of = {name: column for column, name in enumerate(X.names or ())}
+        return ChosenColumns(X, [column_of[name] for name in names], names)
     return X.select(names) if hasattr(X, "column_names") else X[names]
 
 
