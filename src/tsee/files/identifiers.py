@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from numbers import Integral
 from typing import Any
 
@@ -84,9 +85,12 @@ def is_suspect(name: str, values: Iterable[Any] = ()) -> bool:
 
 
 def _is_long(value: Any) -> bool:
-    """Whether a value, or a text, is an integer that float64 does not hold."""
+    """Whether a value, a decimal or a text, is an integer that float64 does not hold."""
     if isinstance(value, str):
         return 16 <= len(value) <= 300 and is_integer(value) and abs(int(value)) > LARGEST_INTEGER
+    if isinstance(value, Decimal):
+        whole = value.is_finite() and value == value.to_integral_value()
+        return whole and value.copy_abs() > LARGEST_INTEGER  # abs() would round
     return isinstance(value, Integral) and abs(int(value)) > LARGEST_INTEGER
 
 
