@@ -27,13 +27,14 @@ from tsee.scikit import BaseEstimator, validate_data
 __all__ = ["check_finite", "check_rows", "dense", "in_order"]
 
 
-def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, distances: bool = False) -> Any:
     """Check ``X`` for ``estimator`` and return it as an array, a CSR matrix or `Rows`, in the dtype it came in.
 
     Arrays, DataFrames, tensors and sparse matrices of any numeric dtype are not copied if their type allows it. Files,
     memory maps and anything else that has a shape, a dtype and slices (h5py, zarr, dask) become `Rows`: they are read
     by slice, and checked for NaN and infinity only then. With ``reset`` the names and the number of the features are
-    remembered, otherwise they are compared with the remembered ones.
+    remembered, otherwise they are compared with the remembered ones. With ``distances``, a square ``X`` holds those
+    of its rows from each other, and no column of it is an identifier.
     """
     names = None if reset else getattr(estimator, "feature_names_in_", None)
     if isinstance(X, str | PathLike):
@@ -56,7 +57,8 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             f"{listed(names)}. An array must have these columns alone, in this order; a DataFrame may have others, too."
         )
     _check_columns_numeric(X)
-    X = _without_identifiers(X) if reset else X
+    if reset and not (distances and shape[:1] == shape[1:]):
+        X = _without_identifiers(X)
     columns = _column_names(X)
     X = validate_data(
         estimator,
