@@ -18,7 +18,15 @@ from tsee.exceptions import DataWarning, warn
 from tsee.files import open_table
 from tsee.files.errors import listed
 from tsee.files.fields import LARGEST_INTEGER
-from tsee.files.identifiers import FIRST_VALUES, identifiers_of, in_parts, is_suspect, kept_aside, to_keep
+from tsee.files.identifiers import (
+    FIRST_VALUES,
+    advised,
+    identifiers_of,
+    in_parts,
+    is_suspect,
+    kept_aside,
+    to_keep,
+)
 from tsee.files.opening import has_columns, open_share
 from tsee.files.rows import ChosenColumns, Rows, check_numeric, first_not_finite
 from tsee.files.sparse import checked_csr
@@ -121,8 +129,7 @@ def _open(path: str | PathLike[str], names: Any, *, reset: bool) -> Rows:
         return open_table(path, columns=list(names)).rows
     table = open_share(path) if reset and world_size() > 1 else open_table(path)
     if table.notes:
-        advice = [to_keep(table.identifiers)] if reset and table.identifiers else []
-        warn(" ".join([*table.notes, *advice]), DataWarning)
+        warn(" ".join(advised(table.notes, table.identifiers if reset else [], to_keep)), DataWarning)
     return table.rows
 
 
@@ -211,7 +218,7 @@ def with_columns(X: Any, names: Any) -> Any:
 
 
 def in_order(X: Any, names: Sequence[str] | None) -> Any:
-    """The columns ``names`` of a DataFrame or an Arrow table, in this order; anything without names as it is."""
+    """The columns ``names`` of a DataFrame, an Arrow table or `Rows`, in this order; without names, ``X`` as it is."""
     given = _column_names(X)
     if names is None or not given or not all(isinstance(name, str) for name in given) or given == list(names):
         return X

@@ -17,6 +17,7 @@ from tsee.files.tallies import COMPARED, Hashes, Totals, hashed_numbers, hashed_
 
 __all__ = [
     "FIRST_VALUES",
+    "advised",
     "are_different_words",
     "are_identifiers",
     "identifiers_of",
@@ -234,6 +235,18 @@ def kept_aside(names: Sequence[str]) -> str:
     "Kept aside, an identifier: 'id'."
     """
     return f"Kept aside, an identifier: {listed(names)}."
+
+
+def advised(notes: Sequence[str], names: Sequence[str], advice: Callable[[Sequence[str]], str]) -> list[str]:
+    """Notes on a file, with the ``advice`` on its identifiers directly after the sentence that they were kept aside.
+
+    >>> advised(["Kept aside, an identifier: 'id'.", "2 files."], ["id"], to_keep)
+    ["Kept aside, an identifier: 'id'.", "To keep it: columns={'id': 1}.", '2 files.']
+    """
+    if not names:
+        return list(notes)
+    after = notes.index(kept_aside(names)) + 1
+    return [*notes[:after], advice(names), *notes[after:]]
 
 
 def to_keep(names: Sequence[str]) -> str:
