@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from tests.quick import EVERY, quick
 from tsee import DtSEE, FittedMap, HotSEE, ModelError, PtSNE
 from tsee.exceptions import RowError
+from tsee.files import open_table
 from tsee.fitted import fitted_map
 
 
@@ -110,6 +111,26 @@ def test_columns_are_found_by_name(make):
         fitted.place(make(frame.rename(columns={"d": "e"})))
     with pytest.raises(ValueError, match="same order"):
         see.transform(other)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_of_a_file_are_found_by_name(suffix, tmp_path):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 4)), columns=list("abcd"))
+    see = quick(DtSEE).fit(frame)
+
+    def rows(X):
+        path = tmp_path / f"table{suffix}"
+        X.to_csv(path, index=False) if suffix == ".csv" else X.to_parquet(path)
+        return open_table(path).rows
+
+    for X in (frame, frame[list("dcba")], frame[list("dcba")].assign(extra=1.0)):
+        np.testing.assert_allclose(see.map_.place(rows(X)), see.embedding_, atol=1e-3)
+        np.testing.assert_allclose(see.map_.novelty(rows(X)), see.novelty(frame), atol=1e-3)
+        np.testing.assert_array_equal(see.map_.place(rows(X)), see.transform(rows(X)))
+    with pytest.raises(ValueError, match="X lacks columns that the model was fitted with: 'd'"):
+        see.map_.place(rows(frame.rename(columns={"d": "e"})))
+    np.save(tmp_path / "unnamed.npy", frame.to_numpy())
+    np.testing.assert_array_equal(see.map_.place(open_table(tmp_path / "unnamed.npy").rows), see.embedding_)
 
 
 @pytest.mark.parametrize("how", ["refined", "forward"])

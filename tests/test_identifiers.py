@@ -14,7 +14,7 @@ import tsee
 from tests.quick import quick
 from tsee import DtSEE
 from tsee.exceptions import DataWarning
-from tsee.files import identifiers, tallies
+from tsee.files import identifiers, parquet, tallies
 from tsee.files.identifiers import are_identifiers
 from tsee.tables import as_frame, encoding, learn_table, table_of
 
@@ -174,6 +174,14 @@ def test_a_column_without_repeats_in_a_sample_is_looked_at_whole(monkeypatch):
     repeated = frame.copy()
     repeated.loc[1, ["id", "uuid"]] = repeated.loc[0, ["id", "uuid"]]  # row 1 is not in the sample
     assert not learn_table(as_frame(repeated)).aside
+
+
+def test_the_advice_follows_the_sentence_on_what_was_kept_aside(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "GROUP_BYTES", 100)
+    measured().assign(id=np.arange(N)).to_parquet(tmp_path / "table.parquet")
+    (sentence,) = fitted(tmp_path / "table.parquet")[1]
+    kept = "Kept aside, an identifier: 'id'. To keep it: columns={'id': 1}."
+    assert sentence.startswith(f"{kept} The row groups are large")
 
 
 def test_a_few_words_among_the_numbers_of_an_identifier_are_no_reason_to_refuse_the_table():

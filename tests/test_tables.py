@@ -192,6 +192,13 @@ def test_durations_are_numbers(make):
     assert column.gaps == 1 / 20
 
 
+@pytest.mark.parametrize("make", [lambda frame: frame, polars.from_pandas, pyarrow.Table.from_pandas])
+def test_durations_are_no_identifiers_whatever_their_name(make):
+    frame = pd.DataFrame({"entry": pd.to_timedelta(1.5 + np.arange(30) / 4, unit="s"), "word": list("abc") * 10})
+    for entry in (frame["entry"], pd.to_timedelta(np.arange(30), unit="s")):
+        assert learn_table(as_frame(make(frame.assign(entry=entry)))).aside == {}
+
+
 def test_a_table_of_numbers_and_durations_is_a_table():
     frame = pd.DataFrame({"time": pd.to_timedelta(range(30), unit="s"), "number": np.sin(np.arange(30))})
     see = quick(DtSEE).fit(frame)

@@ -112,8 +112,8 @@ class FittedMap:
         Parameters
         ----------
         X : array, DataFrame, tensor, CSR matrix or Rows, of shape (n, n_features)
-            Rows whose columns are in the order of the map's features; the columns of a DataFrame are found by name, in
-            any order. If the map is of a table: a table with its columns, or rows that ``table`` has encoded.
+            Rows of the map's features: by name if both have names, else in their order. If the map is of a table: a
+            table with its columns, or rows that ``table`` has encoded.
         how : {"refined", "forward"}, optional
             Among the nearest exemplars, or by one pass through the network. By default ``placement``.
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import tsee
+from tsee.files import parquet
 
 
 def test_a_table_with_words_and_gaps(run, tmp_path, quick):
@@ -50,6 +51,14 @@ def test_labels_that_count(run, write, flowers, tmp_path, quick):
     assert (model.embedding_ != tsee.load(tmp_path / "plain").embedding_).any()
     done = run("fit", path, "--drop", "kind", "--supervised", "1", "-o", tmp_path / "none", *quick, code=2)
     assert "--supervised needs --label" in done.output
+
+
+def test_the_advice_follows_the_sentence_on_what_was_kept_aside(run, tmp_path, quick, monkeypatch):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc")).assign(id=np.arange(60))
+    frame.to_parquet(tmp_path / "table.parquet")
+    monkeypatch.setattr(parquet, "GROUP_BYTES", 100)
+    told = run("fit", tmp_path / "table.parquet", "-o", tmp_path / "model", *quick).stderr
+    assert "Kept aside, an identifier: 'id'. To keep it: --weight id=1. The row groups are large" in told
 
 
 @pytest.mark.parametrize("words", [False, True])

@@ -1,9 +1,12 @@
 """A square matrix of distances instead of rows."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 import scipy.sparse
 import torch
@@ -14,7 +17,7 @@ from sklearn.metrics import pairwise_distances
 import tsee
 from tests.quick import quick
 from tsee import DtSEE, HotSEE, HotSNE, PtSNE
-from tsee.exceptions import ModelError, RowError
+from tsee.exceptions import DataWarning, ModelError, RowError
 from tsee.layout import large_shape
 from tsee.metric import metric_of
 from tsee.metrics import quality_score
@@ -70,6 +73,22 @@ def test_kinds_of_matrices(kind, distances, tmp_path):
     }[kind]
     positions = quick(DtSEE, metric="precomputed").fit_transform(given)
     assert np.median(np.abs(positions - expected)) < (2e-2 if kind == "nearly symmetric" else 1e-9)
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, polars.from_pandas, pyarrow.Table.from_pandas])
+def test_distances_are_no_identifier_whatever_the_name_of_their_column(make):
+    """All distances from the first of points on a line are different integers."""
+    D = np.abs(np.subtract.outer(np.arange(60), np.arange(60)))
+    frame = pd.DataFrame(D, columns=["key", *(f"row {i}" for i in range(1, 60))])
+    numbered = frame.rename(columns={"key": "row 0"})
+    names = [frame.columns.tolist(), numbered.columns.tolist()]
+    numbered.insert(0, "id", np.arange(60))  # one column more than rows
+    for X, expected, n_warnings in zip((frame, numbered), names, (0, 1), strict=True):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", DataWarning)
+            see = quick(DtSEE, metric="precomputed").fit(make(X))
+        assert see.feature_names_in_.tolist() == expected
+        assert sum("identifier" in str(warning.message) for warning in said) == n_warnings
 
 
 def test_equal_rows_share_a_position():

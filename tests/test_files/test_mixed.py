@@ -1,9 +1,12 @@
 """Files with words, dates and gaps, read by slice: the same as a table in memory, in as little memory."""
 
 import gzip
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 import tsee
@@ -176,9 +179,20 @@ def test_integers_that_no_float_holds_go_beside_the_map_as_they_are(suffix, tmp_
     np.testing.assert_array_equal(beside["amount"], frame["amount"])
 
 
+def test_decimals_that_no_float_holds_go_beside_the_map_as_they_are(tmp_path):
+    type_ = pyarrow.decimal128(38, 0)
+    columns = {"id": pyarrow.array(map(Decimal, IDS), type_), "word": ["a", "b", "c"]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "table.parquet")
+    table = open_mixed(tmp_path / "table.parquet")
+    table.write_beside(["word"])
+    assert table.other_columns.block(0, 3)["id"].tolist() == [str(value) for value in IDS]
+
+
 def test_zeros_in_front_tell_labels_apart(tmp_path):
     (tmp_path / "table.csv").write_text("word,zip,size\na,7,1\nb,007,2\nc,7,3\n")
     table = open_mixed(tmp_path / "table.csv", label="zip")
     assert list(table.label) == ["7", "007", "7"]
+    (tmp_path / "zones.csv").write_text("word,zone,size\na,00,1\nb,10,2\nc,20,3\n")
+    assert list(open_mixed(tmp_path / "zones.csv", label="zone").label) == ["00", "10", "20"]
     (tmp_path / "plain.csv").write_text("word,zip,size\na,7,1\nb,17,2\nc,7,3\n")
     assert list(open_mixed(tmp_path / "plain.csv", label="zip").label) == [7, 17, 7]

@@ -119,6 +119,15 @@ def test_identifiers_only_if_all_different(tmp_path, parser):
     assert table.other_columns["id"].tolist() == ["007", "008"]
 
 
+@pytest.mark.parametrize("zones", [["00", "10", "20"], ["0", "00", "10"], ["000", "100", "200"]])
+def test_zeros_alone_are_names_too(tmp_path, parser, zones):
+    path = tmp_path / "a.csv"
+    path.write_text("a,zone\n" + "".join(f"{i},{zone}\n" for i, zone in enumerate(zones)))
+    assert open_table(path, label="zone").label.tolist() == zones
+    path.write_text("a,zone\n1,0\n2,10\n")
+    assert open_table(path, label="zone").label.tolist() == [0, 10]
+
+
 GOOD = "id,age,city\n" + "".join(f"{i},{i % 7}.5,town\n" for i in range(100))
 
 

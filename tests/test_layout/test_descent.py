@@ -134,11 +134,20 @@ def test_a_short_layout_of_many_grows_as_wide_as_a_long_one(monkeypatch):
     assert many[1] == pytest.approx(many[0], rel=0.1)
 
 
-def test_up_to_the_usual_number_of_rows_the_momentum_is_the_usual_one():
+@pytest.mark.parametrize(("n", "n_iterations"), [(65_536, 420), (3715, 100)])
+def test_more_rows_than_the_steps_suffice_for_have_more_momentum(n, n_iterations):
+    """A map grows with the root of its rows: a quarter of the steps suffices for a sixteenth of the rows."""
+    assert descent._last_momentum(n, n_iterations) == descent.LAST_MOMENTUM
+    assert descent._last_momentum(n, 10 * n_iterations) == descent.LAST_MOMENTUM
+    assert descent._last_momentum(n + 1, n_iterations) > descent.LAST_MOMENTUM
+    assert descent._last_momentum(10**9, n_iterations) == 1 - descent.LEAST_BRAKING
+
+
+def test_a_descent_has_the_momentum_for_its_rows_and_steps():
     X = clusters(200, 30.0, 5, seed=1)
-    for n_iterations in (100, 420, 1000):
+    for n_iterations in (3, 100, 420):
         moved = Descent(large_shape(X, 2), neighbors_of(X), pull=0.3, n_iterations=n_iterations)
-        assert moved.last_momentum == descent.LAST_MOMENTUM
+        assert moved.last_momentum == descent._last_momentum(200, n_iterations)
 
 
 def test_the_map_is_turned_like_the_shape():

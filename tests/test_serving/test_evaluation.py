@@ -56,6 +56,7 @@ def test_each_row_among_the_others(frame, positions, evaluated):
 def test_a_sample_across_blocks(frame, see, positions, evaluated, monkeypatch):
     monkeypatch.setattr(placing, "MIN_BLOCK_ROWS", 16)
     monkeypatch.setattr(placing, "MAX_BLOCK_ROWS", 16)
+    monkeypatch.setattr(placing, "MAX_SPAN", 16)
     monkeypatch.setattr(evaluation, "SAMPLE_ROWS", 30)
     found = evaluated(frame)
     assert (found.n_rows, found.n_sample) == (60, 30)

@@ -17,6 +17,7 @@ from tsee.serving import load_model, open_matching, place_blocks, place_table, p
 def small_blocks(monkeypatch):
     monkeypatch.setattr(placing, "MIN_BLOCK_ROWS", 32)
     monkeypatch.setattr(placing, "MAX_BLOCK_ROWS", 32)
+    monkeypatch.setattr(placing, "MAX_SPAN", 32)
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_killed_while_writing(process, model, path, tmp_path):
 
         model, data, output = sys.argv[1:]
         original = MapWriter.write
-        placing.MIN_BLOCK_ROWS = placing.MAX_BLOCK_ROWS = 32
+        placing.MIN_BLOCK_ROWS = placing.MAX_BLOCK_ROWS = placing.MAX_SPAN = 32
 
         def slow(self, positions):
             original(self, positions)

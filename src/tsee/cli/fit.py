@@ -88,7 +88,7 @@ def fit(
     """
     from tsee.distributed import all_max, joined_peers, rank, world_size
     from tsee.files import write_map
-    from tsee.files.identifiers import options_to_keep
+    from tsee.files.identifiers import advised, options_to_keep
     from tsee.fitted import fitted_map
     from tsee.persistence import check_target
     from tsee.serving import place_table
@@ -111,8 +111,8 @@ def fit(
     with joined_peers(), open_for_fit(received(data), options, choices, estimator.missing) as table:
         reporter = Reporter(quiet or rank() > 0, as_json and rank() == 0, map_to=map_)
         # A column that was not chosen by --columns is not missed.
-        advice = [options_to_keep(table.identifiers)] if table.identifiers and options.columns is None else []
-        reporter.note([*table.notes, *advice], data)
+        missed = table.identifiers if options.columns is None else []
+        reporter.note(advised(table.notes, missed, options_to_keep), data)
         encoder = table.rows.encoder if isinstance(table.rows, EncodedRows) else None
         if dry_run:
             found = encoder or learn_table(as_frame(table))

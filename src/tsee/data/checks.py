@@ -18,7 +18,15 @@ from tsee.exceptions import DataWarning, warn
 from tsee.files import open_table
 from tsee.files.errors import listed
 from tsee.files.fields import LARGEST_INTEGER
-from tsee.files.identifiers import FIRST_VALUES, identifiers_of, in_parts, is_suspect, kept_aside, to_keep
+from tsee.files.identifiers import (
+    FIRST_VALUES,
+    advised,
+    identifiers_of,
+    in_parts,
+    is_suspect,
+    kept_aside,
+    to_keep,
+)
 from tsee.files.opening import has_columns, open_share
 from tsee.files.rows import ChosenColumns, Rows, check_numeric, first_not_finite
 from tsee.files.sparse import checked_csr
@@ -27,13 +35,14 @@ from tsee.scikit import BaseEstimator, validate_data
 __all__ = ["check_finite", "check_rows", "dense", "in_order"]
 
 
-def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, distances: bool = False) -> Any:
     """Check ``X`` for ``estimator`` and return it as an array, a CSR matrix or `Rows`, in the dtype it came in.
 
     Arrays, DataFrames, tensors and sparse matrices of any numeric dtype are not copied if their type allows it. Files,
     memory maps and anything else that has a shape, a dtype and slices (h5py, zarr, dask) become `Rows`: they are read
     by slice, and checked for NaN and infinity only then. With ``reset`` the names and the number of the features are
-    remembered, otherwise they are compared with the remembered ones.
+    remembered, otherwise they are compared with the remembered ones. With ``distances``, a square ``X`` holds those
+    of its rows from each other, and no column of it is an identifier.
     """
     names = None if reset else getattr(estimator, "feature_names_in_", None)
     if isinstance(X, str | PathLike):
@@ -56,7 +65,8 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             f"{listed(names)}. An array must have these columns alone, in this order; a DataFrame may have others, too."
         )
     _check_columns_numeric(X)
-    X = _without_identifiers(X) if reset else X
+    if reset and not (distances and shape[:1] == shape[1:]):
+        X = _without_identifiers(X)
     columns = _column_names(X)
     X = validate_data(
         estimator,
@@ -119,8 +129,7 @@ def _open(path: str | PathLike[str], names: Any, *, reset: bool) -> Rows:
         return open_table(path, columns=list(names)).rows
     table = open_share(path) if reset and world_size() > 1 else open_table(path)
     if table.notes:
-        advice = [to_keep(table.identifiers)] if reset and table.identifiers else []
-        warn(" ".join([*table.notes, *advice]), DataWarning)
+        warn(" ".join(advised(table.notes, table.identifiers if reset else [], to_keep)), DataWarning)
     return table.rows
 
 
@@ -155,10 +164,7 @@ def _check_stored(estimator: Any, X: Rows, names: Any, *, reset: bool) -> Rows:
         else:
             estimator.__dict__.pop("feature_names_in_", None)
         return X
-    if names is not None and X.names is not None and list(X.names) != list(names):
-        _check_none_missing(names, X.names)
-        column_of = {name: column for column, name in enumerate(X.names)}
-        X = ChosenColumns(X, [column_of[name] for name in names], list(names))
+    X = in_order(X, names)
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
@@ -176,7 +182,9 @@ def dense(X: Any, rows: slice) -> np.ndarray:
 
 
 def _column_names(X: Any) -> list[Any]:
-    """The names of the columns of a DataFrame or an Arrow table; none for anything else."""
+    """The names of the columns of a DataFrame, an Arrow table or `Rows`; none for anything else."""
+    if isinstance(X, Rows):
+        return list(X.names or ())
     return list(X.column_names if hasattr(X, "column_names") else getattr(X, "columns", ()))
 
 
@@ -210,12 +218,12 @@ def with_columns(X: Any, names: Any) -> Any:
 
 
 def in_order(X: Any, names: Sequence[str] | None) -> Any:
-    """The columns ``names`` of a DataFrame or an Arrow table, in this order; anything without names as it is."""
+    """The columns ``names`` of a DataFrame, an Arrow table or `Rows`, in this order; without names, ``X`` as it is."""
     given = _column_names(X)
-    if names is None or not given or not all(isinstance(name, str) for name in given):
+    if names is None or not given or not all(isinstance(name, str) for name in given) or given == list(names):
         return X
     _check_none_missing(names, given)
-    return X if given == list(names) else _selected(X, list(names))
+    return _selected(X, list(names))
 
 
 def _check_none_missing(names: Sequence[str], given: Iterable[str]) -> None:
@@ -226,6 +234,9 @@ def _check_none_missing(names: Sequence[str], given: Iterable[str]) -> None:
 
 
 def _selected(X: Any, names: list[str]) -> Any:
+    if isinstance(X, Rows):
+        column_of = {name: column for column, name in enumerate(X.names or ())}
+        return ChosenColumns(X, [column_of[name] for name in names], names)
     return X.select(names) if hasattr(X, "column_names") else X[names]
 
 

@@ -24,7 +24,8 @@ def check_matrix(X: Any, n_features: int, names: Sequence[str] | None = None) ->
         Rows of a file are checked for finite values when they are read.
     n_features : int
     names : sequence of str, optional
-        The names of the features. A DataFrame may have them in any order, and other columns, which do not count.
+        The names of the features. A DataFrame, or Rows of a file, may have them in any order, and other columns, which
+        do not count.
     """
     X = as_numbers(in_order(X, names))
     if not isinstance(X, Rows) and not scipy.sparse.issparse(X):

@@ -26,9 +26,9 @@ __all__ = [
 ]
 
 # The default; fewer exemplars take a third of their number without a warning. Where more than MANY are laid out, it
-# falls with the square root of their number, but not below the third, and with it the pairs that carry probability:
-# 200,000 rows keep more of their neighbors so, in half of the time.
-PERPLEXITY, MANY, LEAST_PERPLEXITY = 36.0, 2**16, 10.0
+# falls with the cube root of their number, and with it the pairs that carry probability: 200,000 rows keep as many of
+# their neighbors so, in two thirds of the time.
+PERPLEXITY, MANY = 36.0, 2**16
 # Neighbors of a row in a layout, per unit of perplexity, up to MANY exemplars and of very many. Three would change
 # little and take half as long again.
 LAYOUT_NEIGHBORS, FEWEST_NEIGHBORS = 2.0, 4 / 3
@@ -91,11 +91,9 @@ def falling_perplexity(perplexity: float, n_exemplars: int) -> float:
     Examples
     --------
     >>> [round(falling_perplexity(36.0, n), 1) for n in (60_000, 131_072, 336_000, 1_000_000)]
-    [36.0, 25.5, 15.9, 10.0]
+    [36.0, 28.6, 20.9, 14.5]
     """
-    if perplexity != PERPLEXITY or n_exemplars <= MANY:
-        return perplexity
-    return max(LEAST_PERPLEXITY, perplexity * (MANY / n_exemplars) ** 0.5)
+    return perplexity * min(1.0, MANY / n_exemplars) ** (1 / 3) if perplexity == PERPLEXITY else perplexity
 
 
 def layout_neighbors(perplexity: float, n_exemplars: int) -> int:
@@ -103,8 +101,8 @@ def layout_neighbors(perplexity: float, n_exemplars: int) -> int:
 
     Examples
     --------
-    >>> [layout_neighbors(p, n) for p, n in ((36, 60_000), (15.9, 336_000), (10, 1_000_000))]
-    [72, 24, 14]
+    >>> [layout_neighbors(p, n) for p, n in ((36, 60_000), (20.9, 336_000), (14.5, 1_000_000))]
+    [72, 31, 20]
     """
     share = min(1.0, MANY / n_exemplars)
     return math.ceil((FEWEST_NEIGHBORS + (LAYOUT_NEIGHBORS - FEWEST_NEIGHBORS) * share) * perplexity)

@@ -214,7 +214,7 @@ class ParametricMap(Shown, FittedProperties, TransformerMixin, BaseEstimator, AB
         holder = copy.copy(self)  # takes the number and names of features until the fit is done
         for name in [name for name in vars(holder) if name.endswith("_")]:
             delattr(holder, name)
-        rows = check_rows(holder, X, reset=True)
+        rows = check_rows(holder, X, reset=True, distances=self.metric == PRECOMPUTED)
         if self.metric == PRECOMPUTED:
             check_square(rows.shape, sparse=scipy.sparse.issparse(rows[0:1]))
         n_features = rows.shape[1]

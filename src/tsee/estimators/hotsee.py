@@ -28,7 +28,7 @@ class HotSEE(HighOrder, ExemplarMap):
         How many neighbors a row is expected to have: among the exemplars, at most a third of their number, or of
         ``n_neighbors``, or two thirds of the usual number of neighbors given to ``fit``. More is lowered to that, with
         a warning unless it is the default. Where more than 65,536 exemplars are laid out, the default falls with the
-        square root of their number, to 10 at least. ``perplexity_`` is the value that took effect.
+        cube root of their number. ``perplexity_`` is the value that took effect.
     metric : {"euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed"}, \
 default="euclidean"
         How rows are compared: "euclidean"; "cosine" or "correlation", by their direction, without their length or also

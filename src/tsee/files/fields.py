@@ -89,11 +89,12 @@ def is_integer(field: str) -> bool:
 def is_code(field: str) -> bool:
     """Whether a field is an integer of which its number as float64 would lose a part.
 
-    >>> [is_code(field) for field in ("7", "007", "-12", "673265518589308905")]
-    [False, True, False, True]
+    >>> [is_code(field) for field in ("0", "7", "00", "007", "-12", "673265518589308905")]
+    [False, False, True, True, False, True]
     """
     digits = field.strip().lstrip("+-")
-    return is_integer(field) and (len(digits) > 16 or int(digits) > LARGEST_INTEGER or digits[0] == "0" < digits[1:])
+    padded = digits[:1] == "0" and len(digits) > 1
+    return is_integer(field) and (padded or len(digits) > 16 or int(digits) > LARGEST_INTEGER)
 
 
 def mostly_numbers(fields: Sequence[str], decimal: str = ".") -> bool:

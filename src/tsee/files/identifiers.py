@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from numbers import Integral
 from typing import Any
 
@@ -16,6 +17,7 @@ from tsee.files.tallies import COMPARED, Hashes, Totals, hashed_numbers, hashed_
 
 __all__ = [
     "FIRST_VALUES",
+    "advised",
     "are_different_words",
     "are_identifiers",
     "identifiers_of",
@@ -84,9 +86,12 @@ def is_suspect(name: str, values: Iterable[Any] = ()) -> bool:
 
 
 def _is_long(value: Any) -> bool:
-    """Whether a value, or a text, is an integer that float64 does not hold."""
+    """Whether a value, a decimal or a text, is an integer that float64 does not hold."""
     if isinstance(value, str):
         return 16 <= len(value) <= 300 and is_integer(value) and abs(int(value)) > LARGEST_INTEGER
+    if isinstance(value, Decimal):
+        whole = value.is_finite() and value == value.to_integral_value()
+        return whole and value.copy_abs() > LARGEST_INTEGER  # abs() would round
     return isinstance(value, Integral) and abs(int(value)) > LARGEST_INTEGER
 
 
@@ -230,6 +235,18 @@ def kept_aside(names: Sequence[str]) -> str:
     "Kept aside, an identifier: 'id'."
     """
     return f"Kept aside, an identifier: {listed(names)}."
+
+
+def advised(notes: Sequence[str], names: Sequence[str], advice: Callable[[Sequence[str]], str]) -> list[str]:
+    """Notes on a file, with the ``advice`` on its identifiers directly after the sentence that they were kept aside.
+
+    >>> advised(["Kept aside, an identifier: 'id'.", "2 files."], ["id"], to_keep)
+    ["Kept aside, an identifier: 'id'.", "To keep it: columns={'id': 1}.", '2 files.']
+    """
+    if not names:
+        return list(notes)
+    after = notes.index(kept_aside(names)) + 1
+    return [*notes[:after], advice(names), *notes[after:]]
 
 
 def to_keep(names: Sequence[str]) -> str:

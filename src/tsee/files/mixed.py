@@ -22,7 +22,7 @@ from tsee.files.columns import OtherColumns
 from tsee.files.errors import check_known, reading, require
 from tsee.files.fields import LARGEST_INTEGER, is_code, is_missing, is_number, pointed
 from tsee.files.opening import _kind
-from tsee.files.parquet import _Shards
+from tsee.files.parquet import _Shards, holds_long
 from tsee.files.rows import Rows
 from tsee.files.scratch import Scratch, writing
 from tsee.files.stamps import Stamp
@@ -348,9 +348,7 @@ class _ParquetContent:
         return self._whole[name]
 
     def is_coded(self, name: str) -> bool:
-        import pyarrow.types as types
-
-        if not types.is_integer(self._shards.schema.field(name).type):
+        if not holds_long(self._shards.schema.field(name).type):
             return False
         if name not in self._coded:
             values = (_numbers(batch.column(0)) for batch in self._shards.batches([name], 2**16))

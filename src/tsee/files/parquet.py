@@ -13,13 +13,14 @@ import numpy as np
 from tsee.exceptions import DataFileError, NotAMatrixError
 from tsee.files.columns import OtherColumns, select
 from tsee.files.errors import check_different, listed, reading, require
+from tsee.files.fields import LARGEST_INTEGER
 from tsee.files.identifiers import FIRST_VALUES, PART_ROWS, is_suspect
 from tsee.files.rows import FileArray, Rows
 from tsee.files.scratch import NumberSpill, Scratch
 from tsee.files.stamps import Stamp
 from tsee.files.table import Table
 
-__all__ = ["open_parquet"]
+__all__ = ["holds_long", "open_parquet"]
 
 # A row group is read whole, and the last few are kept in memory. If a group is larger than this, all rows are first
 # unpacked, in small batches, into a temporary file.
@@ -338,9 +339,7 @@ def _to_numpy(column: Any) -> np.ndarray:
 
 def _suspected(shards: _Shards, names: Sequence[str], kinds: Sequence[str]) -> list[bool]:
     """Which columns are numbers that may be identifiers."""
-    import pyarrow.types as types
-
-    asked = [name for name in names if types.is_int64(kind := shards.schema.field(name).type) or types.is_uint64(kind)]
+    asked = [name for name in names if holds_long(shards.schema.field(name).type)]
     first: dict[str, list[Any]] = {name: [] for name in asked}
     for batch in shards.batches(asked, FIRST_VALUES) if asked else ():
         for name, values in batch.to_pydict().items():
@@ -351,6 +350,15 @@ def _suspected(shards: _Shards, names: Sequence[str], kinds: Sequence[str]) -> l
         kind in ("integer", "number") and is_suspect(name, first.get(name, ())[:FIRST_VALUES])
         for name, kind in zip(names, kinds, strict=True)
     ]
+
+
+def holds_long(type_: Any) -> bool:
+    """Whether a type has integers that float64 does not hold."""
+    import pyarrow.types as types
+
+    if types.is_decimal(type_):
+        return bool(10 ** (type_.precision - type_.scale) > LARGEST_INTEGER)
+    return bool(types.is_int64(type_) or types.is_uint64(type_))
 
 
 def _parts(shards: _Shards, name: str) -> Iterator[np.ndarray]:

@@ -176,7 +176,7 @@ def _is_plain_integer(value: str) -> bool:
 
 
 def _is_finite_number(value: str) -> bool:
-    if value.isdecimal() and (value[0] == "0" < value[1:] or len(value) > 18):
+    if value.isdecimal() and (len(value) > 18 or (value[0] == "0" and len(value) > 1)):
         return False  # 007 is a name, and so is what neither int64 nor float64 holds
     return is_number(value) and math.isfinite(float(value))
 

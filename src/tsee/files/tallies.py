@@ -89,7 +89,7 @@ class Hashes:
 
 
 def hashed_numbers(numbers: np.ndarray) -> np.ndarray:
-    """A hash of each whole number; different ones for different integers of 64 bits."""
+    """A hash of each whole number: different ones for different integers of int64, and for those of uint64."""
     if numbers.dtype.kind == "f":
         numbers = numbers.astype(np.float64)
         held = np.abs(numbers) < 2**63

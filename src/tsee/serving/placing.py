@@ -98,7 +98,7 @@ def place_blocks(model: Any, table: Table, *, verbose: bool = False) -> Iterator
     fitted = fitted_map(model)
     n_rows, n_columns = table.rows.shape
     size = int(np.clip(BLOCK_BYTES // (n_columns * table.rows.dtype.itemsize), MIN_BLOCK_ROWS, MAX_BLOCK_ROWS))
-    size = max(size, min(table.rows.span, MAX_SPAN, MAX_BLOCK_ROWS))
+    size = max(size, min(table.rows.span, MAX_SPAN))
     with progress_bar(n_rows, "placing", "row", verbose=verbose) as bar:
         for start in range(0, n_rows, size):
             rows = slice(start, min(start + size, n_rows))

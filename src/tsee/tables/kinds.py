@@ -134,6 +134,8 @@ def kind_of(
             return "empty"
         if known in ("category", "boolean"):
             return known
+        if known == "duration":
+            return "number"
         return "identifier" if _identify(name, there, parts, n_rows) else "number"
     there = [value for value in values.tolist() if value is not None]
     if not there:
