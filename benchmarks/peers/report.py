@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Callable
@@ -14,7 +13,6 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
 DOCS = Path(__file__).parents[2] / "docs"
-PARTS = Path(__file__).parents[1] / "results" / "growth.json"
 NAMES = {
     "mnist": "MNIST",
     "fashion": "Fashion-MNIST",
@@ -55,7 +53,6 @@ and the README's table.
 - Every number is from one run on a shared machine. Times vary by a tenth, and sometimes by up to a half. Other
   processes ran at the lowest priority while PaCMAP and umap-learn fitted a million rows, and at normal priority for
   some minutes of ParamRepulsor on Fashion-MNIST.
-- The parts of the time of a fit are from before every row was an exemplar.
 """
 
 LARGE_SHAPE = """\
@@ -106,8 +103,6 @@ def page(kept: dict[str, Any]) -> str:
             "![Time and memory of a fit by the number of rows](benchmarks/growth.png)",
             "",
         ]
-    if PARTS.exists():
-        lines += _parts(json.loads(PARTS.read_text()))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -192,38 +187,6 @@ def _growth(growth: dict[int, Runs]) -> list[str]:
         "",
         "Each cell has the time of the fit, its memory, and the Quality Scores 10 and 100 of held-out rows.",
         f"The clusters are separate on every map: the largest error of 1-NN is {worst:.1f} %.",
-    ]
-
-
-def _parts(growth: dict[str, Any]) -> list[str]:
-    """The parts of the time of tsee's own fits."""
-    sizes = growth["sizes"]
-    rows = {
-        "the whole fit": lambda run: f"{run['seconds']:.0f} s",
-        "exemplars and affinities": lambda run: (
-            f"{run['exemplars and affinities, s']:.1f} s, {100 * run['share of exemplars and affinities']:.0f} %"
-        ),
-        "training": lambda run: (
-            f"{run['training, s']:.0f} s, {run['training, us per row and epoch']:.1f} µs per row and epoch"
-        ),
-        "layout of the exemplars": lambda run: f"{run['layout of the exemplars, s']:.1f} s",
-        "the whole fit, per row and epoch": lambda run: f"{run['the whole fit, us per row and epoch']:.0f} µs",
-        "memory beyond the data": lambda run: f"{run['memory beyond the data, MiB']:,.0f} MiB",
-    }
-    lines = ["| | " + " | ".join(f"{int(n):,} rows" for n in sizes) + " |", "| --- " * (len(sizes) + 1) + "|"]
-    lines += [f"| {name} | " + " | ".join(cell(run) for run in sizes.values()) + " |" for name, cell in rows.items()]
-    return [
-        "## Where the time of a fit goes",
-        "",
-        f"The same data, fitted by `DtSEE` with {growth['epochs']} epochs and batches of {growth['batch']:,}.",
-        "The smaller sizes are means of runs before and after the largest (`python benchmarks/growth.py`,",
-        "[results](../benchmarks/results/growth.json)).",
-        "",
-        *lines,
-        "",
-        f"From 100,000 to 1,000,000 rows, each row adds {growth['memory, bytes per additional row']} bytes of memory.",
-        "The rest depends on the number of exemplars, at most 2,097,152: their neighbors, the search among them, and",
-        "the layout.",
     ]
 
 
