@@ -23,3 +23,13 @@ def test_equal_rows_are_told_from_rows_with_the_same_hash(monkeypatch):
 def test_equal_rows_of_any_type(dtype):
     rows = torch.tensor([[0.0, 1.0], [3.0, -2.0], [-0.0, 1.0]], dtype=dtype)
     assert equal.EqualRows(rows).find(rows).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_of_small_whole_numbers_have_hashes_of_their_own(dtype):
+    rows = torch.randint(0, 4, (50_000, 30), generator=torch.Generator().manual_seed(0)).to(dtype)
+    assert len(equal.hashes(rows).unique()) == len(rows)
+
+
+def test_zeros_of_either_sign_have_one_hash():
+    assert equal.hashes(torch.tensor([[0.0, 1.0]])) == equal.hashes(torch.tensor([[-0.0, 1.0]]))

@@ -8,6 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.test_training.stopping import StoppedError, forge, quick, read, stop_at, with_nan
+from tsee import DtSEE, PtSNE
 from tsee.exceptions import CheckpointError
 from tsee.objectives import Neighborhoods, neighborhoods
 from tsee.training import checkpoint
@@ -159,8 +160,61 @@ def test_forged_neighbors_are_refused(what, X, tmp_path, monkeypatch, in_parts):
     for name, function in FORGED_NEIGHBORS[what].items():
         tensors[name] = function(tensors[name])
     forge(path, content, tensors)
-    with pytest.raises(CheckpointError, match="is damaged .* remove it to start over"):
+    with pytest.raises(CheckpointError, match="is damaged"):
         see.fit(X)
-    path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(CheckpointError, match="is damaged .* remove it to start over"):
+
+
+def test_a_file_that_was_cut_off_is_named_and_can_be_removed(X, tmp_path, monkeypatch, in_parts):
+    whole = quick().fit(X)
+    in_parts.clear()
+    see = quick(checkpoint=tmp_path)
+    killed_in_search(monkeypatch, in_parts, see, X)
+    first, second = (tmp_path / f"neighbors-00000-0000{number}.safetensors" for number in range(2))
+    first.write_bytes(first.read_bytes()[:-10])
+    with pytest.raises(CheckpointError, match="neighbors-00000-00000.* remove this file to go on without it"):
         see.fit(X)
+    first.unlink()
+    kept = second.read_bytes()
+    in_parts.clear()
+    np.testing.assert_array_equal(see.fit(X).embedding_, whole.embedding_)
+    assert sum(map(len, in_parts)) == 400
+    assert second.read_bytes() == kept
+
+
+def test_a_file_of_another_process_is_refused(X, tmp_path, monkeypatch, in_parts):
+    see = quick(checkpoint=tmp_path)
+    killed_in_search(monkeypatch, in_parts, see, X)
+    path = tmp_path / "neighbors-00000-00001.safetensors"
+    content, tensors = read(path)
+    path.unlink()
+    forge(path, content | {"process": 3}, tensors)
+    in_parts.clear()
+    see.fit(X)  # it is not of this process, which searches for what it lacks
+    assert sum(map(len, in_parts)) == 400
+
+
+def test_a_search_is_resumed_where_another_fit_has_ended(X, tmp_path, monkeypatch, in_parts):
+    quick(checkpoint=tmp_path).fit(X)
+    see = quick(checkpoint=tmp_path, perplexity=7)
+    in_parts.clear()
+    killed_in_search(monkeypatch, in_parts, see, X)
+    in_parts.clear()
+    see.fit(X)
+    assert sum(map(len, in_parts)) == 200
+
+
+@pytest.mark.parametrize("other", [PtSNE(max_epochs=1), DtSEE(max_epochs=1, refinement=0)])
+def test_fits_that_search_for_no_neighbors_refuse_them_too(other, X, tmp_path, monkeypatch, in_parts):
+    killed_in_search(monkeypatch, in_parts, quick(checkpoint=tmp_path), X)
+    left = sorted(os.listdir(tmp_path))
+    with pytest.raises(CheckpointError, match="belongs to another fit"):
+        other.set_params(checkpoint=tmp_path).fit(X)
+    assert sorted(os.listdir(tmp_path)) == left
+
+
+def test_files_of_the_user_stay(X, tmp_path, in_parts):
+    for name in ("neighbors-mnist-k15.safetensors", "neighbors-00000-00000.npy"):
+        (tmp_path / name).write_bytes(b"precious")
+    assert not checkpoint.holds_state(tmp_path)
+    quick(checkpoint=tmp_path).fit(X).save(tmp_path / "model")
+    assert len(os.listdir(tmp_path)) == 3

@@ -101,8 +101,9 @@ default="euclidean"
         ``transform`` gives the other positions.
     n_neighbors : int or None, default=None
         The number of nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others
-        have probability 0. None takes twice the perplexity if exemplars are laid out, else three times, and at
-        least 100 for "noise"; "full" always spreads them over all exemplars.
+        have probability 0. None takes twice the perplexity if exemplars are laid out (above 65,536 of them fewer,
+        down to 4/3 of it), else three times, and at least 100 for "noise"; "full" always spreads them over all
+        exemplars.
     n_noise : int, default=100
         Exemplars drawn for each row besides its nearest (z_n). Only for "noise".
     noise_weight : float or "auto", default="auto"

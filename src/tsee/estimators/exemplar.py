@@ -338,10 +338,11 @@ class ExemplarMap(PaperSettings, Updated, Started, ExemplarProperties, Parametri
 
     def _perplexity_among(self, n_candidates: int) -> tuple[float, int]:
         """The perplexity of a layout in which a row has so many candidates, and the neighbors of a row."""
+        n_exemplars = n_candidates + 1
         n_candidates = min(n_candidates, self.n_neighbors or n_candidates)
         perplexity = resolve_perplexity(self.perplexity, n_candidates, "exemplars (see n_neighbors)", PERPLEXITY)
-        perplexity = falling_perplexity(perplexity, n_candidates + 1)
-        automatic = min(n_candidates, layout_neighbors(perplexity, n_candidates + 1))
+        perplexity = falling_perplexity(perplexity, n_exemplars)
+        automatic = min(n_candidates, layout_neighbors(perplexity, n_exemplars))
         return perplexity, automatic if self.n_neighbors is None else n_candidates
 
     def _n_seen(self, n_inputs: int) -> int:

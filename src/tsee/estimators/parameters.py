@@ -216,8 +216,9 @@ PARAMETERS: dict[str, Parameter] = {
         "an integer of at least 1 or None",
         _or_none(_integer(1)),
         "The number of nearest exemplars over which a row's probabilities are spread (z_e in the paper); all others "
-        "have probability 0. None takes twice the perplexity if exemplars are laid out, else three times, and at least "
-        '100 for "noise"; "full" always spreads them over all exemplars.',
+        "have probability 0. None takes twice the perplexity if exemplars are laid out (above 65,536 of them fewer, "
+        'down to 4/3 of it), else three times, and at least 100 for "noise"; "full" always spreads them over all '
+        "exemplars.",
     ),
     "n_noise": Parameter(
         "int",

@@ -167,7 +167,7 @@ class CellIndex(ProductIndex):
         return index
 
     def equal_to(self, rows: Tensor) -> Tensor:
-        return self._equal_rows.find(rows.to(self.rows.dtype))
+        return self._equal_rows.find(rows.to(self.rows))
 
     @cached_property
     def _equal_rows(self) -> EqualRows:

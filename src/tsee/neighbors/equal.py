@@ -5,11 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tsee.data import blocks
+from tsee.data import blocks_in_cache
 
 __all__ = ["EqualRows", "hashes"]
-
-HASHED_ROWS = 2**14
 
 
 class EqualRows:
@@ -34,7 +32,7 @@ class EqualRows:
         """The number of the first row that equals each query, or -1: of shape (n,), int64."""
         place = torch.searchsorted(self.hashes, hashes(queries)).clamp_max_(len(self.hashes) - 1)
         found = self.order[place]
-        for part in blocks(len(queries), HASHED_ROWS):
+        for part in blocks_in_cache(len(queries), queries.shape[1]):
             equal = (self.rows.index_select(0, found[part]) == queries[part]).all(1)
             found[part].masked_fill_(~equal, -1)
         return found
@@ -44,7 +42,9 @@ def hashes(rows: Tensor) -> Tensor:
     """A number for each row, int64: equal rows have the same, others hardly ever."""
     factors = torch.randint(-(2**62), 2**62, (rows.shape[1],), generator=torch.Generator().manual_seed(0)) | 1
     found = torch.empty(len(rows), dtype=torch.int64)
-    for part in blocks(len(rows), HASHED_ROWS):
+    for part in blocks_in_cache(len(rows), rows.shape[1]):
         bits = (rows[part].cpu() + 0.0).view(torch.int32 if rows.element_size() == 4 else torch.int64)  # -0.0 is 0.0
-        found[part] = (bits * factors).sum(1)
+        bits = bits.long()
+        # Whole numbers have zeros in their last bits, which no factor would fill.
+        found[part] = ((bits ^ (bits >> 32) ^ (bits >> 16)) * factors).sum(1)
     return found

@@ -202,7 +202,9 @@ class ProductIndex(Index):
 
     def nearest(self, block: Tensor, k: int, exclude: Tensor | None, scratch: Scratch) -> tuple[Tensor, Tensor]:
         found, distances, certain = self._nearest_by_products(block, k, exclude, scratch)
-        if not bool(certain.all()) and self.rows.dtype != torch.float64 and self.rows.device.type != "mps":
+        if self.rows.dtype == torch.float64:  # as precise as can be, but the search may have found too few
+            certain = torch.isfinite(distances[:, -1])
+        if not bool(certain.all()) and self.rows.device.type != "mps":
             # Ties, or clusters so tight that products of float32 rows cannot tell their members apart.
             left = torch.nonzero(~certain).squeeze(1)
             with PRECISE_SEARCH:

@@ -14,13 +14,15 @@ __all__ = ["Scratch", "columns_of_smallest", "smallest_in_order"]
 class Scratch(threading.local):
     """Memory that a thread uses again: allocating this much takes longer than the computation inside it."""
 
-    kept: Tensor | None = None
+    def __init__(self) -> None:
+        self.kept: dict[torch.dtype, Tensor] = {}
 
     def take(self, size: int, like: Tensor) -> Tensor:
         """A vector of this size, of the dtype of ``like``, with arbitrary contents."""
-        if self.kept is None or len(self.kept) < size or self.kept.dtype != like.dtype:
-            self.kept = like.new_empty(size)
-        return self.kept[:size]
+        kept = self.kept.get(like.dtype)
+        if kept is None or len(kept) < size:
+            kept = self.kept[like.dtype] = like.new_empty(size)
+        return kept[:size]
 
 
 def columns_of_smallest(values: Tensor, k: int) -> Tensor:

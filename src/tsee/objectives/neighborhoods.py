@@ -12,6 +12,7 @@ from torch import Tensor
 from tsee.affinities import Affinities, conditional_probabilities
 from tsee.batches import Columns
 from tsee.distributed import all_sum, broadcast, rank, world_size
+from tsee.exceptions import CheckpointError
 from tsee.exemplars import Exemplars, take
 from tsee.labels import Labels
 from tsee.metric import euclidean
@@ -158,9 +159,12 @@ class Neighborhoods:
             for rows, nearest in () if keeper is None else keeper.read(*shape):
                 found.indices[rows], found.probabilities[rows] = nearest.indices, nearest.probabilities
                 known[rows] = 1
+            known = all_sum(known)
+            if int(known.max()) > 1:
+                raise CheckpointError("The checkpoint has the neighbors of a row twice: remove it to start over.")
             # The cells of the first process: another machine may round to others, and a row must be in one part.
             order = broadcast(self._index.part(0, 1))
-            mine = part_of(order[all_sum(known)[order] == 0], rank(), world_size())
+            mine = part_of(order[known[order] == 0], rank(), world_size())
         with progress_bar(len(mine), "neighbors", "row", verbose=verbose) as bar:
             for part in mine.split(SEARCHED_ROWS) if len(mine) else ():
                 nearest = self._nearest(self.exemplars.inputs[part], part)

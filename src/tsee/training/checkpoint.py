@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import signal
 import threading
 import time
@@ -37,7 +38,7 @@ __all__ = ["FILE_NAME", "Checkpoint", "State", "data_digest", "digest_of_all", "
 FORMAT = "tsee-checkpoint-3"
 FILE_NAME = "checkpoint.safetensors"
 # What was found before there is a state: the number of the process, and the number of the file.
-PART_NAME, PARTS = "neighbors-{:05d}-{:05d}.safetensors", "neighbors-{}-*.safetensors"
+PART_NAME, PART = "neighbors-{:05d}-{:05d}.safetensors", re.compile(r"neighbors-\d{5}-\d{5}\.safetensors")
 # Seconds between two checkpoints.
 INTERVAL = 20.0
 # The rows that tell data from other data: this many slices of this many rows, evenly spaced.
@@ -72,7 +73,7 @@ class State:
 def saved_seed(folder: Path) -> int | None:
     """The seed of the fit whose state is in a folder, if there is one: a random seed is drawn only once."""
     try:
-        return int(_read(_files(folder)[0])[0]["identity"]["seed"])
+        return int(_described(_files(folder)[0])["identity"]["seed"])
     except Exception:  # `Checkpoint.read` says what is wrong with it
         return None
 
@@ -85,7 +86,19 @@ def holds_state(folder: Path) -> bool:
 def _files(folder: Path) -> list[Path]:
     """The files of a fit in a folder: its state, if there is one, and what it has found before."""
     state = Path(folder) / FILE_NAME
-    return [state] * state.exists() + sorted(Path(folder).glob(PARTS.format("*")))
+    return [state] * state.exists() + _parts(folder)
+
+
+def _parts(folder: Path) -> list[Path]:
+    return sorted(path for path in Path(folder).glob("neighbors-*") if PART.fullmatch(path.name))
+
+
+def _described(path: Path) -> dict[str, Any]:
+    """What a file says of its fit, without its tensors and unchecked."""
+    need(path.is_file(), "it is not a file")
+    with safetensors.safe_open(path, framework="pt") as file:
+        content: dict[str, Any] = json.loads(file.metadata()["state"])
+    return content
 
 
 def data_digest(X: Any, mean: np.ndarray) -> str:
@@ -130,27 +143,33 @@ class Checkpoint:
         self._written = time.monotonic()
         self._handler: Any = None
         self._state: State | None = None  # what is on the disk
+        self._own_parts: list[Path] = []
+        self._next_part = 0
 
     def read(self) -> State | None:
-        """The state that was left here, if any. Also checks that one can be written."""
+        """The state that was left here, if any. Also checks that one can be written, and whose parts are here."""
         with self._writing():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        if not self.path.exists():
-            return None
-        try:
-            content, tensors = self._own(self.path)
-            state = None if content is None else _state(content, tensors)
-        except CheckpointError:
-            raise
-        except Exception as error:  # on a damaged file, libraries raise any kind of error
-            raise self.damaged(error) from error
-        if content is None:  # of another fit, which has ended
-            self._remove_parts()
-            return None
-        n_threads = content["n_threads"]
-        if n_threads != torch.get_num_threads():
+        content, state = None, None
+        if exists := self.path.exists():
+            with self._reading(self.path):
+                content, tensors = _read(self.path)
+                content = content if self._is_ours(content) else None
+                state = None if content is None else _state(content, tensors)
+        ended = exists and content is None  # of another fit, which has ended
+        for path in _parts(self.path.parent):
+            with self._reading(path), contextlib.suppress(FileNotFoundError):  # another process has removed it
+                facts = _described(path)
+                number = int(path.stem.rpartition("-")[2])
+                if not self._is_ours(facts | {"done": ended}):
+                    self._unlink(path)
+                elif facts["process"] == rank():
+                    content = content or facts
+                    self._own_parts.append(path)
+                    self._next_part = number + 1
+        if content is not None and content["n_threads"] != torch.get_num_threads():
             warn(
-                f"{self._where} was written by a process with {n_threads} threads, and this one has "
+                f"{self._where} was written by a process with {content['n_threads']} threads, and this one has "
                 f"{torch.get_num_threads()}: sums are rounded differently, so the map will not equal the map of an "
                 "uninterrupted fit to the bit.",
                 TrainingWarning,
@@ -160,36 +179,47 @@ class Checkpoint:
 
     def read_parts(self) -> Iterator[dict[str, Tensor]]:
         """What this process has found before, file by file."""
-        for path in sorted(self.path.parent.glob(PARTS.format(f"{rank():05d}"))):
-            try:
-                _, tensors = self._own(path)
-            except CheckpointError:
-                raise
-            except Exception as error:
-                raise self.damaged(error) from error
+        for path in self._own_parts:
+            with self._reading(path):
+                content, tensors = _read(path)
+                need(content["process"] == rank(), "it is of another process")
             yield tensors
 
-    def _own(self, path: Path) -> tuple[dict[str, Any] | None, dict[str, Tensor]]:
-        """The content of a file of this fit; None if it is of another one that has ended. Any other is refused."""
-        content, tensors = _read(path)
+    def _is_ours(self, content: dict[str, Any]) -> bool:
+        """Whether a file is of this fit, or else of one that has ended. Any other is refused."""
         if content["format"] != FORMAT:
             raise CheckpointError(f"{self._where} was written by another version of tsee: remove it to start over.")
-        identity, n_threads, done = content["identity"], content["n_threads"], content["done"]
-        need(isinstance(identity, dict) and is_count(n_threads) and isinstance(done, bool), "it lacks an identity")
+        identity, done = content["identity"], content["done"]
+        need(isinstance(identity, dict) and is_count(content["n_threads"]), "it lacks an identity")
+        need(isinstance(done, bool), "it does not say whether its fit has ended")
         different = [name for name, value in self.identity.items() if identity.get(name) != value]
         if different and not done:
             difference = self._difference(different[0], identity)
             raise CheckpointError(f"{self._where} {difference}, or remove it to start over.")
-        return None if different else content, tensors
+        return not different
+
+    @contextmanager
+    def _reading(self, path: Path) -> Iterator[None]:
+        """Report a file that cannot be what was written."""
+        try:
+            yield
+        except CheckpointError:
+            raise
+        except Exception as error:  # on a damaged file, libraries raise any kind of error
+            raise self.damaged(error, path) from error
 
     @property
     def _where(self) -> str:
         return f"The checkpoint in {str(self.path.parent)!r}"
 
-    def damaged(self, error: Exception) -> CheckpointError:
-        """The error to raise if the state cannot be what was written."""
+    def damaged(self, error: Exception, path: Path | None = None) -> CheckpointError:
+        """The error to raise if the state, or the file of a part, cannot be what was written."""
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".: ")
-        return CheckpointError(f"{self._where} is damaged ({reason}): remove it to start over.")
+        if path is None or path == self.path:
+            return CheckpointError(f"{self._where} is damaged ({reason}): remove it to start over.")
+        return CheckpointError(
+            f"{self._where} is damaged ({path.name}: {reason}): remove this file to go on without it."
+        )
 
     def _difference(self, name: str, identity: dict[str, Any]) -> str:
         theirs, ours = identity.get(name), self.identity[name]
@@ -209,9 +239,11 @@ class Checkpoint:
         self._state, self._written = state, time.monotonic()
         self.end_if_told()
 
-    def write_part(self, number: int, tensors: dict[str, Tensor]) -> None:
-        """Keep what this process has found, as a file of this number."""
-        self._save(self.path.with_name(PART_NAME.format(rank(), number)), {}, tensors, done=False)
+    def write_part(self, tensors: dict[str, Tensor]) -> None:
+        """Keep what this process has found, as one more file."""
+        path = self.path.with_name(PART_NAME.format(rank(), self._next_part))
+        self._save(path, {"process": rank()}, tensors, done=False)
+        self._next_part += 1
         self._written = time.monotonic()
 
     def end_if_told(self) -> None:
@@ -241,7 +273,14 @@ class Checkpoint:
                 self.path.unlink(missing_ok=True)
 
     def _remove_parts(self) -> None:
-        for path in self.path.parent.glob(PARTS.format("*" if rank() == 0 else f"{rank():05d}")):
+        """Remove what was found by this fit."""
+        for path in _parts(self.path.parent):
+            with contextlib.suppress(Exception):  # not a file of this fit
+                if _described(path)["identity"] == self.identity:
+                    self._unlink(path)
+
+    def _unlink(self, path: Path) -> None:
+        if rank() == 0:
             with contextlib.suppress(OSError):
                 path.unlink()
 

@@ -28,7 +28,7 @@ class KeptNeighbors:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
         self._unwritten: list[Tensor] = []
-        self._n_files = 0
+        self._has_files = False
 
     def read(self, n: int, k: int) -> Iterator[tuple[Tensor, Affinities]]:
         """The numbers of some of ``n`` exemplars and their ``k`` neighbors, file by file."""
@@ -44,7 +44,7 @@ class KeptNeighbors:
                 need(bool(((probabilities >= 0) & (probabilities <= 1)).all()), "its probabilities are none")
             except (ValueError, KeyError) as error:
                 raise self.checkpoint.damaged(error) from error
-            self._n_files += 1
+            self._has_files = True
             yield rows.long(), Affinities(indices, probabilities)
 
     def add(self, rows: Tensor, found: Affinities) -> None:
@@ -55,13 +55,13 @@ class KeptNeighbors:
 
     def finish(self, found: Affinities) -> None:
         """All were found: if the search was long enough to write some of them, write the others, too."""
-        if self._n_files and self._unwritten:
+        if self._has_files and self._unwritten:
             self._write(found)
         self._unwritten = []
 
     def _write(self, found: Affinities) -> None:
         rows = torch.cat(self._unwritten)
         tensors = {"rows": rows.int(), "indices": found.indices[rows], "probabilities": found.probabilities[rows]}
-        self.checkpoint.write_part(self._n_files, tensors)
-        self._n_files, self._unwritten = self._n_files + 1, []
+        self.checkpoint.write_part(tensors)
+        self._has_files, self._unwritten = True, []
         self.checkpoint.end_if_told()
