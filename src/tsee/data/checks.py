@@ -41,8 +41,8 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool, distances: bool
     Arrays, DataFrames, tensors and sparse matrices of any numeric dtype are not copied if their type allows it. Files,
     memory maps and anything else that has a shape, a dtype and slices (h5py, zarr, dask) become `Rows`: they are read
     by slice, and checked for NaN and infinity only then. With ``reset`` the names and the number of the features are
-    remembered, otherwise they are compared with the remembered ones. With ``distances``, a square ``X`` holds those
-    of its rows from each other, and no column of it is an identifier.
+    remembered, otherwise they are compared with the remembered ones. With ``distances``, a square ``X`` in memory
+    holds those of its rows from each other, and no column of it is an identifier.
     """
     names = None if reset else getattr(estimator, "feature_names_in_", None)
     if isinstance(X, str | PathLike):
